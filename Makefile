@@ -1,0 +1,30 @@
+# Everything runs in .venv; the stamp file makes each target set it up when pyproject or the constraints change.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check bench clean
+
+demo: $(READY)
+	$(BIN)/rtbrain demo --out demo-output
+
+test: $(READY)
+	$(BIN)/python tools/check --no-tests
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/python tools/check
+
+bench: $(READY)
+	$(BIN)/python tools/bench/microstates.py --check
+	$(BIN)/python tools/bench/chain.py --check
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rtbrain needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[files,dev]'
+	touch $(READY)
+
+clean:
+	rm -rf .venv demo-output build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

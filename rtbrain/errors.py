@@ -1,0 +1,52 @@
+"""Everything rtbrain raises on purpose.
+
+RtbrainError
+├── ConfigError      a setting is unknown, missing or out of range
+├── SourceError      a recording or stream cannot be read, is empty or is cut short
+├── StreamError      a stream changed its rate or channels, or its time stamps make no sense
+├── ChannelError     channel names are doubled, unknown, or too few of them are there
+├── UnitError        the amplitude does not fit the declared unit
+├── RateError        the sampling rate does not fit the recipe
+├── TemplateError    a template folder is damaged or belongs to another montage
+└── FitError         clustering cannot be done, or its best start did not converge
+
+A message says what was wrong, the value that was seen, and what to do next.
+"""
+
+
+class RtbrainError(Exception):
+    """Base of all errors that are the input's fault; the command line turns it into `exit_code`."""
+
+    exit_code = 2
+
+
+class ConfigError(RtbrainError):
+    """A setting is unknown, missing or out of range."""
+
+
+class SourceError(RtbrainError):
+    """A recording or stream cannot be read, is empty or is cut short."""
+
+
+class StreamError(RtbrainError):
+    """A stream changed its rate or channels, or its time stamps make no sense."""
+
+
+class ChannelError(RtbrainError):
+    """Channel names are doubled, unknown, or too few of them are there."""
+
+
+class UnitError(RtbrainError):
+    """The amplitude does not fit the declared unit."""
+
+
+class RateError(RtbrainError):
+    """The sampling rate does not fit the recipe."""
+
+
+class TemplateError(RtbrainError):
+    """A template folder is damaged or belongs to another montage."""
+
+
+class FitError(RtbrainError):
+    """Clustering cannot be done, or its best start did not converge."""

@@ -1,0 +1,1 @@
+"""Global field power, templates, their fitting, and the assignment of samples to them."""
