@@ -2,7 +2,7 @@
 
 All messages are frozen. A chunk is *homogeneous*: one mask of good channels and one `filled` flag hold for
 all its rows, so stages never look at flags sample by sample; whoever changes a flag cuts the chunk there.
-Rows lie on the stream's sample grid: row i of a chunk is grid sample `start + i`, at time (start + i) / rate_hz
+Rows lie on the stream's sample grid: row i of a chunk is grid sample `start + i`, (start + i) / rate_hz seconds
 after the stream's first sample.
 """
 
@@ -65,6 +65,10 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.data)
 
+    def having(self, data: FloatArray, start: int) -> "Chunk":
+        """Return other rows under this chunk's mask: what a stage from the filters on makes of it."""
+        return Chunk(data, start, None, self.good, self.filled)
+
     @property
     def quality(self) -> float:
         """Share of usable channels; 0 where the samples were filled in."""
@@ -88,11 +92,11 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Microstate labels of consecutive samples, with what tokens are described by; all arrays are (n,)."""
+    """Microstate labels of consecutive samples, with what tokens are described by; arrays are (n,) unless said."""
 
     start: int
     state: IntArray
-    corr: FloatArray  # |spatial correlation| with the state's template; 0 where unlabelled
+    corr: FloatArray  # (n, states) |spatial correlation| with every template
     gfp: FloatArray  # microvolts
     level: FloatArray  # running GFP level, microvolts
     quality: FloatArray  # share of good channels; 0 where filled
@@ -151,10 +155,7 @@ class Tokens:
         if not parts:
             return NO_TOKENS
         return cls(
-            **{
-                name: np.concatenate([getattr(part, name) for part in parts])
-                for name in Token.__dataclass_fields__
-            }
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in Token.__dataclass_fields__}
         )
 
 

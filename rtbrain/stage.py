@@ -6,7 +6,7 @@ A stage is a small object with three calls:
 - `process(x) -> y` takes any chunk, also an empty one; it neither changes nor keeps its input.
 - `flush() -> y` gives out what was held back; after it only `open` may be called.
 
-However the stream is cut into chunks, the concatenated output is the same (tests/contract checks every stage).
+However the stream is cut into chunks, the joined output is the same (tests/contract checks every stage).
 A stage that cuts the stream itself answers with a list of chunks and breaks instead of one chunk.
 """
 

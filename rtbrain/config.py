@@ -1,0 +1,57 @@
+"""Settings from YAML or JSON into typed dataclasses: unknown keys refused, all errors listed with their path."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rtbrain.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def parse(cls: type[T], values: Any, where: str) -> T:
+    """Return `values` as an instance of the dataclass `cls`, or raise one ConfigError with everything wrong in it."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+    strict = with_config(ConfigDict(extra="forbid", strict=False))
+    for each in _dataclasses_in(cls):
+        strict(each)
+    try:
+        return TypeAdapter(cls).validate_python(values)
+    except ValidationError as error:
+        lines = [
+            f"  {'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']} (got {item.get('input')!r})"
+            for item in error.errors()
+        ]
+        raise ConfigError(f"{where} has {len(lines)} error(s):\n" + "\n".join(lines)) from error
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Return a YAML file's top-level mapping."""
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is no valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold settings by name, got {type(values).__name__}")
+    return values
+
+
+def _dataclasses_in(cls: type[Any]) -> list[type[Any]]:
+    """Return a dataclass and all dataclasses that its fields mention."""
+    import typing
+    from dataclasses import is_dataclass
+
+    found: list[type[Any]] = []
+    queue: list[Any] = [cls]
+    while queue:
+        item = queue.pop()
+        if isinstance(item, type) and is_dataclass(item) and item not in found:
+            found.append(item)
+            queue.extend(typing.get_type_hints(item).values())
+        else:
+            queue.extend(typing.get_args(item))
+    return found

@@ -1,0 +1,103 @@
+"""The recipe, and the only place where the order of the stages is written."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from rtbrain.conditioning.channels import ChannelSettings, PickChannels
+from rtbrain.conditioning.continuity import Continuity, ContinuitySettings
+from rtbrain.conditioning.filters import Band, BandFilter, NotchSettings, WarmUp
+from rtbrain.conditioning.quality import Quality, QualitySettings
+from rtbrain.conditioning.reference import AverageReference
+from rtbrain.conditioning.units import ToMicrovolts, UnitSettings
+from rtbrain.config import parse
+from rtbrain.errors import ConfigError, TemplateError
+from rtbrain.messages import Chunk
+from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples
+from rtbrain.microstates.templates import Templates
+from rtbrain.stage import Chain, Stage
+from rtbrain.tokens.interleave import Interleave
+from rtbrain.tokens.runs import MergeRuns, MinDuration
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every number that shapes the tokens, but for the templates themselves."""
+
+    channels: ChannelSettings = field(default_factory=ChannelSettings)
+    units: UnitSettings = field(default_factory=UnitSettings)
+    continuity: ContinuitySettings = field(default_factory=ContinuitySettings)
+    quality: QualitySettings = field(default_factory=QualitySettings)
+    notch: NotchSettings | None = None
+    bands: tuple[Band, ...] = (Band(),)
+    warmup_ms: float = 1000.0
+    """After every start of the filters nothing is emitted for so long."""
+    assign: AssignSettings = field(default_factory=AssignSettings)
+    min_duration_ms: float = 0.0
+    """A change of state counts once it has lasted so long; 0 takes every change."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no chain can be built from."""
+        names = [band.name for band in self.bands]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError(f"bands must be named, each differently; got {names}")
+        for band in self.bands:
+            if not 0 < band.low_hz < band.high_hz:
+                raise ConfigError(f"band {band.name}: {band.low_hz:g} to {band.high_hz:g} Hz is no band")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the recipe as plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], where: str = "recipe") -> "Recipe":
+        """Read a recipe from plain values; unknown keys are refused, all errors are listed."""
+        return parse(cls, values, where)
+
+
+def build(
+    recipe: Recipe,
+    templates: Templates | None = None,
+    upto: Literal["samples", "tokens"] = "tokens",
+    band: int = 0,
+) -> Chain:
+    """Return the chain of a recipe, still to be opened: to tokens, or to the conditioned samples of one band.
+
+    Training and live both call this; there is no other list of stages.
+    """
+    front: list[Stage[Any, Any]] = [
+        PickChannels(recipe.channels),
+        ToMicrovolts(recipe.units),
+        Continuity(recipe.continuity),
+        Quality(recipe.quality),
+    ]
+    if upto == "samples":
+        return Chain([*front, *_conditioning(recipe, recipe.bands[band])])
+    if templates is None:
+        raise TemplateError("tokens need templates; fit some by `rtbrain templates fit`")
+    if len(templates.maps) != len(recipe.bands):
+        raise TemplateError(f"the recipe has {len(recipe.bands)} bands, the templates have {len(templates.maps)}")
+    branches = [
+        Chain([*_conditioning(recipe, band), *_tokenizing(recipe, templates, i)]) for i, band in enumerate(recipe.bands)
+    ]
+    return Chain([*front, Interleave(branches)])
+
+
+def _conditioning(recipe: Recipe, band: Band) -> list[Stage[Any, Any]]:
+    return [BandFilter(band, recipe.notch), WarmUp(recipe.warmup_ms), AverageReference()]
+
+
+def _tokenizing(recipe: Recipe, templates: Templates, band: int) -> list[Stage[Any, Any]]:
+    rule = LabelPeaks if recipe.assign.rule == "peaks" else LabelSamples
+    return [
+        rule(templates, band, recipe.assign, recipe.channels.min_coverage),
+        MinDuration(recipe.min_duration_ms),
+        MergeRuns(band),
+    ]
+
+
+def run(chain: Chain, chunks: Iterable[Chunk]) -> Iterable[Any]:
+    """Yield what an opened chain makes of a source, its flush included."""
+    for chunk in chunks:
+        yield from chain.process(chunk)
+    yield from chain.flush()

@@ -1,0 +1,32 @@
+"""Shared fixtures: a seeded generator, the real data's folder, and a guard against threads that outlive a test."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Folder of real EEG beside the project."""
+    if not DATA.is_dir():
+        pytest.skip(f"real recordings are not at {DATA}")
+    return DATA
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    leaked = [thread.name for thread in set(threading.enumerate()) - before if not thread.daemon]
+    assert not leaked, f"the test left threads behind: {leaked}"
