@@ -116,6 +116,8 @@ class Token:
     gfp_rel: float
     corr: float
     quality: float
+    power: float
+    explained: float
     band: int
 
 
@@ -130,6 +132,8 @@ class Tokens:
     gfp_rel: FloatArray  # log of mean GFP over the running level when the token closed
     corr: FloatArray  # mean |spatial correlation| with the state's template
     quality: FloatArray  # mean share of good channels, filled samples counting 0
+    power: FloatArray  # mean GFP squared
+    explained: FloatArray  # mean of (GFP x correlation) squared: over power, the global explained variance
     band: IntArray
 
     def __len__(self) -> int:
@@ -161,7 +165,7 @@ class Tokens:
 
 def _no_tokens() -> Tokens:
     ints, floats = np.empty(0, np.int64), np.empty(0)
-    return Tokens(ints, ints, ints, floats, floats, floats, floats, ints)
+    return Tokens(ints, ints, ints, *[floats] * 6, ints)
 
 
 NO_TOKENS: Final = _no_tokens()

@@ -92,7 +92,7 @@ def key(item: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def attributes_of(item: tuple[Any, ...]) -> list[float]:
     token = item[1]
-    return [token.gfp, token.gfp_rel, token.corr, token.quality]
+    return [token.gfp, token.gfp_rel, token.corr, token.quality, token.power, token.explained]
 
 
 def faulty(n: int, rng: np.random.Generator, rate_hz: float = 250.0) -> Chunk:

@@ -15,6 +15,13 @@ RENAMED = {"t3": "t7", "t4": "t8", "t5": "p7", "t6": "p8"}
 _PREFIX = re.compile(r"^eeg[ _:]+", re.IGNORECASE)
 _SUFFIX = re.compile(r"-(le|ref|a1|a2|avg|ar)$", re.IGNORECASE)
 
+_SCALP = re.compile(r"^(Fp|AFp?|AFF|F|FFC|FFT|FC|FT|FCC|FTT|C|T|CCP|TTP|CP|TP|CPP|TPP|P|PPO|PO|POO|O|I)(z|\d{1,2})H?$")
+
+
+def is_scalp(name: str) -> bool:
+    """Say whether a canonical name is a position of the 10-05 system on the scalp (not an ear, eye or auxiliary)."""
+    return _SCALP.match(name) is not None
+
 
 def canonical(name: str) -> str:
     """Return the modern 10-05 spelling of an electrode's name.

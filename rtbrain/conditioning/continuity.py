@@ -168,7 +168,8 @@ class Continuity:
     def _fill(self, out: list[Chunk | Break], after: FloatArray, missing: int) -> None:
         assert self._last is not None
         share = np.arange(1, missing + 1)[:, None] / (missing + 1)
-        data = self._last + share * (after - self._last)
+        with np.errstate(invalid="ignore"):  # next to an infinite sample the filled ones are nan: also not finite
+            data = self._last + share * (after - self._last)
         out.append(Chunk(data, start=self._next, filled=True))
         self._next += missing
 

@@ -93,12 +93,9 @@ class MergeRuns:
         ends = np.append(starts[1:], len(x))
         state = x.state[starts]
         begin = starts + x.start
-        rows = np.arange(len(x))
-        attributes = np.empty((len(x), 3))
-        attributes[:, 0] = x.gfp
-        attributes[:, 1] = np.where(x.state >= 0, x.corr[rows, np.maximum(x.state, 0)], 0.0)
-        attributes[:, 2] = x.quality
-        sums: FloatArray = np.add.reduceat(attributes, starts, axis=0)
+        corr = np.where(x.state >= 0, x.corr[np.arange(len(x)), np.maximum(x.state, 0)], 0.0)
+        columns = (x.gfp, corr, x.quality, x.gfp**2, (x.gfp * corr) ** 2)
+        sums: FloatArray = np.add.reduceat(np.stack(columns), starts, axis=1).T  # (runs, columns)
         level = x.level[ends - 1]
         if self._open is not None:
             if self._open[0] == state[0]:
@@ -132,4 +129,4 @@ class MergeRuns:
         alive = (gfp > 0) & (level > 0)
         relative = np.log(np.where(alive, gfp, 1.0) / np.where(alive, level, 1.0))
         band = np.full(len(state), self.band)
-        return Tokens(state, start, duration, gfp, relative, means[:, 1], means[:, 2], band)
+        return Tokens(state, start, duration, gfp, relative, *means.T[1:], band)
