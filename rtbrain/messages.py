@@ -165,7 +165,7 @@ class Tokens:
 
 def _no_tokens() -> Tokens:
     ints, floats = np.empty(0, np.int64), np.empty(0)
-    return Tokens(ints, ints, ints, *[floats] * 6, ints)
+    return Tokens(ints, ints, ints, floats, floats, floats, floats, floats, floats, ints)
 
 
 NO_TOKENS: Final = _no_tokens()

@@ -8,8 +8,9 @@ seconds, so jitter cancels. What is left decides:
 - at most `break_ms`: a break of kind "gap"; longer: a break of kind "context";
 - a jump back of at most `break_ms`: samples whose time has been seen already are dropped as repeats;
 - further back: the clock was set, a break of kind "context";
-- a smoothed deviation of most of a sample (a lone lost sample, or a rate a little off the nominal one): the grid
-  slips by one sample, which is filled in or dropped.
+- a smoothed deviation of most of a sample (a lone lost sample, or a rate a little off the nominal one), or a jump that
+  crept up without any single stamp jumping (a rate further off): the grid slips by one sample, which is filled in or
+  dropped. Too many slips are a RateError.
 
 Everything is counted in `counts`.
 """
@@ -25,6 +26,12 @@ from rtbrain.messages import Break, Chunk, FloatArray, StreamInfo
 
 EXACT_S = 1e-6
 """A stamp no farther than this from the grid is on it: floating point, not jitter."""
+
+SLIP = 0.75
+"""Share of a sample: a smoothed deviation above it makes the grid slip, a stamp that moved by less did not jump."""
+
+GROSS = 0.25
+"""Share of samples added or dropped, slips or not, above which the declared rate must be wrong."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,8 @@ class Continuity:
         self._next = 0  # grid index of the next sample
         self._smooth = 0.0  # smoothed deviation of the newest sample from the grid, seconds
         self._last: FloatArray | None = None  # the newest row, for interpolation
+        self._stamp = 0.0  # the newest row's time stamp, also of one that was dropped
+        self._repeating = False  # that row was dropped as a repeat
 
     def open(self, info: StreamInfo) -> StreamInfo:
         """Start a new grid at sample 0."""
@@ -81,6 +90,7 @@ class Continuity:
         self._tolerance = self.settings.jitter_ms / 1000 + 0.5 / self._rate
         self.counts, self.origin_s = ContinuityCounts(), None
         self._next, self._smooth, self._last = 0, 0.0, None
+        self._repeating = False
         return info
 
     def process(self, x: Chunk) -> list[Chunk | Break]:
@@ -99,6 +109,7 @@ class Continuity:
         row = 0
         while row < len(x):
             row = self._advance(out, x, row)
+        self._stamp = float(x.times[-1])
         return out
 
     def flush(self) -> list[Chunk | Break]:
@@ -121,7 +132,7 @@ class Continuity:
         before = np.empty(n)  # the smoothed deviation up to, but without, each sample
         before[0], before[1:] = self._smooth, smooth[:-1]
         jump = deviation - before
-        slips = np.abs(smooth) > 0.75 / self._rate
+        slips = np.abs(smooth) > SLIP / self._rate
         events = (np.abs(jump) > self._tolerance) | slips
         i = int(events.argmax()) if events.any() else n
         if i:
@@ -130,12 +141,21 @@ class Continuity:
         if i == n:
             return len(x)
         if abs(jump[i]) <= self._tolerance:
-            return self._slip(out, x, row + i, float(smooth[i]))
+            sign = 1 if smooth[i] > 0 else -1
+            self._smooth = float(smooth[i]) - sign / self._rate
+            return self._slip(out, x, row + i, sign)
+        previous = x.times[row + i - 1] if row + i else self._stamp
+        moved = x.times[row + i] - previous - 1 / self._rate
+        if abs(moved) < SLIP / self._rate and not self._repeating:
+            self._smooth = float(smooth[i])
+            return self._slip(out, x, row + i, 1 if jump[i] > 0 else -1)
         if jump[i] > 0:
             self._gap(out, x, row + i, round(float(jump[i]) * self._rate))
             return row + i
         if jump[i] >= -self.settings.break_ms / 1000:
             self.counts.repeated += 1
+            self._repeating = True
+            self._check_rate()
             return row + i + 1
         self.counts.clock_steps += 1
         self.counts.breaks += 1
@@ -147,6 +167,7 @@ class Continuity:
         out.append(Chunk(x.data[start:stop], self._next))
         self._next += stop - start
         self._last = x.data[stop - 1].copy()
+        self._repeating = False
 
     def _gap(self, out: list[Chunk | Break], x: Chunk, row: int, missing: int) -> None:
         """Bridge the missing samples before this row, or mark a break; the row itself is still to be emitted."""
@@ -154,6 +175,7 @@ class Continuity:
         if gap_ms <= self.settings.fill_ms:
             self.counts.filled += missing
             self._fill(out, x.data[row], missing)
+            self._check_rate()
             return
         self.counts.lost += missing
         self.counts.breaks += 1
@@ -173,25 +195,29 @@ class Continuity:
         out.append(Chunk(data, start=self._next, filled=True))
         self._next += missing
 
-    def _slip(self, out: list[Chunk | Break], x: Chunk, row: int, smooth: float) -> int:
+    def _slip(self, out: list[Chunk | Break], x: Chunk, row: int, sign: int) -> int:
         """Add or drop one sample so that the grid stays with the source's clock."""
-        counts = self.counts
-        sign = 1 if smooth > 0 else -1
-        self._smooth = smooth - sign / self._rate
         if sign > 0 and self._last is not None:
-            counts.slipped_in += 1
+            self.counts.slipped_in += 1
             self._fill(out, x.data[row], 1)
             self._emit(out, x, row, row + 1)
         else:
-            counts.slipped_out += 1
+            self.counts.slipped_out += 1
+        self._check_rate()
+        return row + 1
+
+    def _check_rate(self) -> None:
+        """Refuse a stream whose stamps contradict its declared rate, after the first ten seconds."""
+        counts = self.counts
         slips = counts.slipped_in + counts.slipped_out
-        if self._next > 10 * self._rate and slips > self.settings.max_rate_error * self._next:
+        net = abs(counts.filled - counts.repeated + counts.slipped_in - counts.slipped_out)
+        few = slips <= self.settings.max_rate_error * self._next and net <= GROSS * self._next
+        if self._next > 10 * self._rate and not few:
             raise RateError(
                 f"the stream declares {self._rate:g} Hz, but its stamps differ from that by more than "
-                f"{self.settings.max_rate_error:.0%} ({slips} of {self._next} samples had to be added or "
+                f"{self.settings.max_rate_error:.0%} ({max(slips, net)} of {self._next} samples had to be added or "
                 "dropped); correct the declared rate"
             )
-        return row + 1
 
     def _restart_clock(self, stamp: float) -> None:
         """Let the grid's phase follow this stamp, the first one after a break."""

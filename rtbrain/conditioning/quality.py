@@ -36,7 +36,7 @@ class Quality:
     def __init__(self, settings: QualitySettings) -> None:
         self.settings = settings
         self.bad_samples: IntArray = np.zeros(0, np.int64)
-        """(channels,) samples during which each channel was bad, since open."""
+        """(channels,) samples during which each channel was bad, breaks and reopening notwithstanding."""
         self.samples = 0
 
     def open(self, info: StreamInfo) -> StreamInfo:
@@ -55,7 +55,8 @@ class Quality:
         self._flat = np.zeros(n, np.int64)  # flat blocks in a row
         self._calm = np.zeros(n, np.int64)  # blocks without fault in a row, of bad channels
         self._held = np.zeros(n)
-        self.bad_samples, self.samples = np.zeros(n, np.int64), 0
+        if len(self.bad_samples) != n:
+            self.bad_samples = np.zeros(n, np.int64)
         return info
 
     def process(self, x: Chunk) -> list[Chunk]:
@@ -113,6 +114,10 @@ class Quality:
             if self._mask is not None:
                 self.bad_samples += (stop - begin) * ~self._mask
         return stop
+
+    def bad_share(self) -> FloatArray:
+        """Return the share of time during which each channel was bad."""
+        return self.bad_samples / max(1, self.samples)
 
     def _set_good(self, good: BoolArray) -> None:
         self._good = good

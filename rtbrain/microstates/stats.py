@@ -16,7 +16,7 @@ class Statistics:
     occurrence_hz: FloatArray  # runs per second of labelled time
     duration_ms: FloatArray  # mean duration of a run; 0 for a state that never occurs
     gev: FloatArray  # each state's part of the global explained variance
-    transitions: FloatArray  # (from, to) probability that a run of `from` is followed by one of `to`; rows sum to 1 or 0
+    transitions: FloatArray  # (from, to) probability that a run of `from` is followed by one of `to`
     tokens_per_s: float
     labelled_s: float
     unlabelled_s: float
@@ -47,9 +47,9 @@ def statistics(tokens: Tokens, n_states: int, rate_hz: float, band: int = 0) -> 
     np.add.at(counts, (tokens.state[:-1][follows], tokens.state[1:][follows]), 1)
     return Statistics(
         coverage=samples / max(samples.sum(), 1.0),
-        occurrence_hz=runs / labelled_s if labelled_s else runs * 0.0,
+        occurrence_hz=runs / (labelled_s or 1.0),
         duration_ms=1000 * samples / np.maximum(runs, 1) / rate_hz,
-        gev=explained / power if power else explained,
+        gev=explained / (power or 1.0),
         transitions=counts / np.maximum(counts.sum(axis=1, keepdims=True), 1),
         tokens_per_s=float(runs.sum() / labelled_s) if labelled_s else 0.0,
         labelled_s=labelled_s,

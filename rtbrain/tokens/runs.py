@@ -124,9 +124,8 @@ class MergeRuns:
     def _tokens(
         self, state: IntArray, start: IntArray, duration: IntArray, sums: FloatArray, level: FloatArray
     ) -> Tokens:
-        means = sums / duration[:, None]
-        gfp = means[:, 0]
+        gfp, corr, quality, power, explained = (sums / duration[:, None]).T
         alive = (gfp > 0) & (level > 0)
         relative = np.log(np.where(alive, gfp, 1.0) / np.where(alive, level, 1.0))
         band = np.full(len(state), self.band)
-        return Tokens(state, start, duration, gfp, relative, *means.T[1:], band)
+        return Tokens(state, start, duration, gfp, relative, corr, quality, power, explained, band)

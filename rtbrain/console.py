@@ -1,0 +1,134 @@
+"""What commands show on the screen: progress bars and tables."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rtbrain.inspection import Inspection
+from rtbrain.microstates.stats import Statistics
+from rtbrain.microstates.templates import Templates
+from rtbrain.tokenizing import Tokenized
+
+console = Console(highlight=False)
+error_console = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """Show a bar, in a terminal only, that is moved by calling with what is being done and its share done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def move(what: str, share: float) -> None:
+            if what not in tasks:
+                for other in tasks.values():
+                    bar.update(other, visible=False)
+                tasks[what] = bar.add_task(what, total=1.0)
+            bar.update(tasks[what], completed=share)
+
+        yield move
+
+
+def table(*headers: str, title: str | None = None) -> Table:
+    """Return an empty table whose first column is text and whose others are numbers."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for i, header in enumerate(headers):
+        made.add_column(header, justify="left" if i == 0 else "right", overflow="fold")
+    return made
+
+
+def show_templates(folder: Path, templates: Templates) -> None:
+    """Print what is known of a template folder."""
+    report = templates.report
+    console.print(f"[bold]{folder}[/bold]: {len(templates.channels)} channels: {' '.join(templates.channels)}")
+    if "recordings" in report:
+        settings = report["fit"]
+        console.print(
+            f"fitted by {report['method']} ({settings['n_starts']} starts, seed {settings['seed']}) "
+            f"on {len(report['recordings'])} recording(s)"
+        )
+    for i, (maps, band) in enumerate(zip(templates.maps, templates.recipe["bands"], strict=True)):
+        known = report["bands"][i] if report.get("bands") else {}
+        line = f"band {band['name']} ({band['low_hz']:g} to {band['high_hz']:g} Hz): {len(maps)} states"
+        if "gev" in known:
+            line += f", GEV over peaks {100 * known['gev']:.1f} %"
+        if "peaks_per_recording" in known:
+            line += f", {known['peaks_per_recording']} peaks of each recording"
+        console.print(line)
+        if "gev_per_state" in known:
+            console.print(
+                "  GEV per state: " + "  ".join(f"{j}: {100 * g:.1f} %" for j, g in enumerate(known["gev_per_state"]))
+            )
+        if "scan" in known:
+            _show_scan(known["scan"])
+
+
+def _show_scan(scan: dict[str, Any]) -> None:
+    rows = table("states", "GEV", "CV")
+    for k, gev, cv in zip(scan["n_states"], scan["gev"], scan["cv"], strict=True):
+        mark = " *" if k == scan["recommended"] else ""
+        rows.add_row(f"{k}{mark}", f"{100 * gev:.2f} %", f"{cv:.4g}")
+    console.print(rows)
+    console.print(f"recommended: {scan['recommended']} states; {scan['reason']}")
+
+
+def show_statistics(name: str, each: Statistics) -> None:
+    """Print the microstate statistics of one band."""
+    rows = table("state", "coverage", "per second", "duration", "GEV", title=f"band {name}")
+    for state in range(len(each.coverage)):
+        rows.add_row(
+            str(state),
+            f"{100 * each.coverage[state]:.1f} %",
+            f"{each.occurrence_hz[state]:.2f}",
+            f"{each.duration_ms[state]:.0f} ms",
+            f"{100 * each.gev[state]:.1f} %",
+        )
+    console.print(rows)
+    console.print(
+        f"{each.tokens_per_s:.1f} tokens/s over {each.labelled_s:.1f} s labelled, {each.unlabelled_s:.1f} s "
+        f"unlabelled, GEV over all samples {100 * each.gev.sum():.1f} %"
+    )
+
+
+def show_health(result: Tokenized) -> None:
+    """Print what was lost, filled, missing or bad; nothing if all was well."""
+    counts = {name: n for name, n in result.continuity.items() if n and name != "received"}
+    if counts:
+        console.print("stream: " + ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in counts.items()))
+    for each in result.breaks:
+        console.print(f"break: {each.reason}")
+    if result.missing_channels:
+        console.print(f"missing channels: {', '.join(result.missing_channels)}")
+    if result.bad_share:
+        worst = sorted(result.bad_share.items(), key=lambda item: -item[1])
+        console.print("bad channels (share of time): " + ", ".join(f"{name} {100 * bad:.1f} %" for name, bad in worst))
+
+
+def show_inspection(found: Inspection) -> None:
+    """Print the facts of a recording."""
+    rows = table("", "")
+    rows.columns[1].justify = "left"
+    amplitude = "unknown" if found.amplitude_uv is None else f"{found.amplitude_uv:.3g} uV"
+    rows.add_row("format", found.format)
+    rows.add_row("rate", f"{found.rate_hz:g} Hz (tokens at {found.token_rate_hz:g} Hz)")
+    rows.add_row("duration", f"{found.duration_s:.2f} s")
+    rows.add_row("channels", f"{len(found.channels)}: {' '.join(found.channels)}")
+    rows.add_row("10-05 names", f"{len(found.scalp)}: {' '.join(found.scalp)}")
+    rows.add_row("unit", f"{found.unit}; the amplitude fits {' or '.join(found.fitting_units) or 'none'}")
+    rows.add_row("amplitude", f"{amplitude} (median standard deviation within a second)")
+    counts = {name: n for name, n in found.continuity.items() if n and name != "received"}
+    rows.add_row("continuity", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items()) or "no gaps")
+    for each in found.breaks:
+        rows.add_row("break", each)
+    bad = sorted(found.bad_share.items(), key=lambda item: -item[1])
+    rows.add_row("bad channels", ", ".join(f"{name} {100 * share:.1f} %" for name, share in bad) or "none")
+    for note in found.notes:
+        rows.add_row("note", note)
+    console.print(f"[bold]{found.path}[/bold]")
+    console.print(rows)

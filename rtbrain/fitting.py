@@ -1,0 +1,204 @@
+"""Templates from recordings: pool GFP peaks by the same chain that runs live, cluster them, describe the result."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtbrain import __version__
+from rtbrain.conditioning.channels import canonical, canonical_channels, is_scalp
+from rtbrain.errors import ChannelError, FitError, RtbrainError
+from rtbrain.messages import Break, FloatArray
+from rtbrain.microstates.fit import Fit, FitSettings, fit
+from rtbrain.microstates.gfp import PeakFinder, global_field_power
+from rtbrain.microstates.selection import recommend, scan
+from rtbrain.microstates.templates import Templates
+from rtbrain.pipeline import Recipe, build, run
+from rtbrain.sources.chunking import Source
+from rtbrain.sources.recording import open_recording
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of it that is done."""
+
+
+@dataclass(frozen=True)
+class PeakSettings:
+    """Which GFP peaks are clustered."""
+
+    per_recording: int = 1000
+    """Peaks drawn from each recording; all take as many as the one with the fewest has."""
+    fewest: int = 100
+    """A recording with fewer peaks than this is refused, as it would thin out all the others."""
+    outlier_sd: float = 3.0
+    """Peaks whose GFP lies so many standard deviations above the recording's mean are left out; 0 keeps them all."""
+    equal_power: bool = True
+    """Scale each recording to the same mean GFP, so that high amplitudes do not decide for everybody."""
+
+
+@contextmanager
+def about(subject: object) -> Iterator[None]:
+    """Say in errors which recording they are about."""
+    try:
+        yield
+    except RtbrainError as error:
+        raise type(error)(f"{subject}: {error}") from error
+
+
+def common_channels(sources: Sequence[tuple[str, Source]]) -> tuple[str, ...]:
+    """Return the scalp electrodes that all recordings share, in the order of the first."""
+    shared: list[str] | None = None
+    for name, source in sources:
+        with about(name):
+            here = [channel for channel in canonical_channels(source.info.channels) if is_scalp(channel)]
+        kept = here if shared is None else [channel for channel in shared if channel in here]
+        if len(kept) < 3:
+            raise ChannelError(
+                f"{name}: only {len(kept)} electrodes of the 10-05 system ({', '.join(kept) or 'none'}) are here and "
+                f"in all recordings before; it has {', '.join(source.info.channels)}; name those to use (--channels)"
+            )
+        shared = kept
+    return tuple(shared or ())
+
+
+def peak_maps(
+    source: Source, recipe: Recipe, band: int = 0, progress: Callable[[float], None] | None = None
+) -> FloatArray:
+    """Return the conditioned samples (peaks, channels) at the GFP peaks of one recording, in microvolts.
+
+    Only samples with all channels good and none filled in are taken.
+    """
+    # A template needs a value for every channel: none may be missing here, unlike when tokens are made.
+    recipe = replace(recipe, channels=replace(recipe.channels, min_coverage=1.0))
+    chain = build(recipe, upto="samples", band=band)
+    info = chain.open(source.info)
+    min_distance = info.samples(recipe.assign.min_peak_distance_ms)
+    found: list[FloatArray] = []
+    finder: PeakFinder | None = None
+    usable_tail, tail = np.empty(0, bool), np.empty((0, len(info.channels)))
+    done = 0
+    for item in run(chain, _watched(source, progress)):
+        if isinstance(item, Break):
+            finder = None
+            continue
+        if finder is None:
+            finder, usable_tail, tail = PeakFinder(min_distance, item.start), usable_tail[:0], tail[:0]
+        usable = np.full(len(item), item.good is None and not item.filled)
+        data, usable = np.concatenate([tail, item.data]), np.concatenate([usable_tail, usable])
+        first = item.start - len(tail)
+        n_good = None if item.good is None else int(item.good.sum())
+        peaks = finder(global_field_power(item.data, n_good)) - first
+        found.append(data[peaks[usable[peaks]]])
+        tail, usable_tail = data[-2:], usable[-2:]
+        done += len(item)
+    return np.concatenate(found) if found else np.empty((0, len(info.channels)))
+
+
+def _watched(source: Source, progress: Callable[[float], None] | None) -> Iterator[Any]:
+    for chunk in source.chunks():
+        yield chunk
+        if progress is not None:
+            progress((chunk.start + len(chunk)) / max(1, source.n_samples))
+
+
+def pooled_peaks(
+    sources: Sequence[tuple[str, Source]],
+    recipe: Recipe,
+    band: int,
+    settings: PeakSettings,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[FloatArray, dict[str, Any]]:
+    """Return an equal share of GFP peaks of every recording, and how they came about."""
+    rng = np.random.default_rng(seed)
+    each: list[FloatArray] = []
+    for name, source in sources:
+        with about(name):
+            report = None if progress is None else partial(progress, f"peaks of {name}")
+            peaks = peak_maps(source, recipe, band, report)
+            gfp = global_field_power(peaks)
+            if settings.outlier_sd > 0 and len(gfp):
+                kept = gfp <= gfp.mean() + settings.outlier_sd * gfp.std()
+                peaks, gfp = peaks[kept], gfp[kept]
+            if len(peaks) < settings.fewest:
+                raise FitError(
+                    f"only {len(peaks)} usable GFP peaks in {source.duration_s:.0f} s, at least {settings.fewest} are "
+                    "needed; leave the recording out, or look at it with `rtbrain inspect`"
+                )
+            each.append(peaks / gfp.mean() if settings.equal_power else peaks)
+    share = min(settings.per_recording, *(len(peaks) for peaks in each))
+    drawn = [peaks[np.sort(rng.choice(len(peaks), share, replace=False))] for peaks in each]
+    return np.concatenate(drawn), {"peaks_found": [len(peaks) for peaks in each], "peaks_per_recording": share}
+
+
+def fit_templates(
+    paths: Sequence[Path],
+    recipe: Recipe,
+    settings: FitSettings,
+    *,
+    ks: Sequence[int] = (),
+    peak_settings: PeakSettings | None = None,
+    unit: str | None = None,
+    progress: Progress | None = None,
+) -> Templates:
+    """Fit templates of every band to recordings; with `ks`, scan these numbers of states and take the best."""
+    sources: list[tuple[str, Source]] = [(str(path), open_recording(path, unit=unit)) for path in paths]
+    return fit_sources(sources, recipe, settings, ks=ks, peak_settings=peak_settings, progress=progress)
+
+
+def fit_sources(
+    sources: Sequence[tuple[str, Source]],
+    recipe: Recipe,
+    settings: FitSettings,
+    *,
+    ks: Sequence[int] = (),
+    peak_settings: PeakSettings | None = None,
+    progress: Progress | None = None,
+) -> Templates:
+    """As `fit_templates`, for named sources of any kind."""
+    if not sources:
+        raise FitError("no recordings were given; name at least one file")
+    peak_settings = peak_settings or PeakSettings()
+    names = tuple(canonical(name) for name in recipe.channels.names) or common_channels(sources)
+    recipe = replace(recipe, channels=replace(recipe.channels, names=names))
+    fits: list[Fit] = []
+    bands: list[dict[str, Any]] = []
+    for i, band in enumerate(recipe.bands):
+        peaks, counts = pooled_peaks(sources, recipe, i, peak_settings, settings.seed, progress)
+        report = None if progress is None else partial(progress, f"clustering band {band.name}")
+        described: dict[str, Any] = {"band": band.name, **counts}
+        if ks:
+            scanned = scan(peaks, ks, settings, report)
+            advice = recommend(scanned)
+            fits.append(scanned[advice.n_states])
+            described["scan"] = {
+                "n_states": list(scanned),
+                "gev": [each.gev for each in scanned.values()],
+                "cv": [each.cv for each in scanned.values()],
+                "recommended": advice.n_states,
+                "reason": advice.reason,
+            }
+        else:
+            fits.append(fit(peaks, settings, report))
+        bands.append({**described, **_described(fits[-1])})
+    report_card = {
+        "rtbrain": __version__,
+        "recordings": [Path(name).name for name, _ in sources],
+        "method": settings.method,
+        "fit": asdict(settings),
+        "peaks": asdict(peak_settings),
+        "bands": bands,
+    }
+    return Templates(names, tuple(each.maps for each in fits), recipe.to_dict(), report_card)
+
+
+def _described(result: Fit) -> dict[str, Any]:
+    return {
+        "n_states": len(result.maps),
+        "gev": result.gev,
+        "gev_per_state": result.gev_per_state.tolist(),
+        "cv": result.cv,
+    }

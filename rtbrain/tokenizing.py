@@ -1,0 +1,138 @@
+"""Tokens of a recording, and the files they are written to."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rtbrain import __version__
+from rtbrain.conditioning.channels import PickChannels
+from rtbrain.conditioning.continuity import Continuity
+from rtbrain.conditioning.quality import Quality
+from rtbrain.messages import UNLABELLED, Break, StreamInfo, Tokens
+from rtbrain.microstates.stats import Statistics, statistics
+from rtbrain.microstates.templates import Templates
+from rtbrain.pipeline import Recipe, build, run
+from rtbrain.sources.chunking import Size, Source
+
+COLUMNS = {
+    "onset": "start of the token in seconds after the recording's first sample",
+    "duration": "seconds",
+    "band": "name of the frequency band",
+    "state": "microstate, counted from 0 as the templates are; n/a where no template could be assigned",
+    "start": "first sample, counted at the tokenizer's rate",
+    "samples": "duration in samples at that rate",
+    "gfp": "mean global field power in microvolts",
+    "gfp_rel": "log of mean GFP over its running level when the token closed",
+    "corr": "mean absolute spatial correlation with the state's template",
+    "quality": "mean share of good channels; filled-in samples count 0",
+    "gev": "share of the field's variance that the template explains during the token",
+}
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """Everything that one pass over a source gave."""
+
+    tokens: Tokens
+    breaks: tuple[Break, ...]
+    info: StreamInfo
+    """The tokenizer's output: its rate, channels and delays."""
+    continuity: dict[str, Any]
+    missing_channels: tuple[str, ...]
+    bad_share: dict[str, float]
+    """Share of time during which each channel was bad, for those that ever were."""
+    statistics: dict[str, Statistics]
+    """By band."""
+
+
+def tokenize(
+    source: Source,
+    templates: Templates,
+    size: Size = None,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Tokenized:
+    """Run a source through the recipe that its templates were fitted with, in chunks of the given size."""
+    recipe = Recipe.from_dict(templates.recipe, "the templates' recipe")
+    chain = build(recipe, templates)
+    info = chain.open(source.info)
+    parts: list[Tokens] = []
+    breaks: list[Break] = []
+    seen = 0
+
+    def chunks() -> Iterable[Any]:
+        nonlocal seen
+        for chunk in source.chunks(size, seed):
+            yield chunk
+            seen += len(chunk)
+            if progress is not None:
+                progress(seen / max(1, source.n_samples))
+
+    for item in run(chain, chunks()):
+        (breaks if isinstance(item, Break) else parts).append(item)
+    tokens = Tokens.concat(parts)
+    pick, continuity, quality = (_stage(chain.stages, kind) for kind in (PickChannels, Continuity, Quality))
+    return Tokenized(
+        tokens=tokens,
+        breaks=tuple(breaks),
+        info=info,
+        continuity=continuity.report(),
+        missing_channels=pick.missing,
+        bad_share={name: float(share) for name, share in zip(info.channels, quality.bad_share(), strict=True) if share},
+        statistics={
+            band.name: statistics(tokens, len(templates.maps[i]), info.rate_hz, i)
+            for i, band in enumerate(recipe.bands)
+        },
+    )
+
+
+def _stage(stages: Iterable[Any], kind: type) -> Any:
+    return next(stage for stage in stages if isinstance(stage, kind))
+
+
+def write_tsv(path: Path, result: Tokenized, templates: Templates, source_name: str) -> Path:
+    """Write the tokens as tab-separated values, and beside them a JSON file that explains them; return its path."""
+    bands = [band["name"] for band in templates.recipe["bands"]]
+    rate_hz = result.info.rate_hz
+    card = path.with_suffix(".json")
+    about = {
+        "rtbrain": __version__,
+        "source": source_name,
+        "rate_hz": rate_hz,
+        "columns": COLUMNS,
+        "recipe": templates.recipe,
+        "continuity": result.continuity,
+        "breaks": [{"onset": each.at / rate_hz, "kind": each.kind, "reason": each.reason} for each in result.breaks],
+        "missing_channels": result.missing_channels,
+        "bad_share": result.bad_share,
+        "statistics": {name: each.to_dict() for name, each in result.statistics.items()},
+    }
+    with ExitStack() as stack:
+        table, text = stack.enter_context(replacing(path)), stack.enter_context(replacing(card))
+        table.write("\t".join(COLUMNS) + "\n")
+        for token in result.tokens:
+            state = "n/a" if token.state == UNLABELLED else str(token.state)
+            gev = token.explained / token.power if token.power else 0.0
+            table.write(
+                f"{token.start / rate_hz:.6f}\t{token.duration / rate_hz:.6f}\t{bands[token.band]}\t{state}\t"
+                f"{token.start}\t{token.duration}\t{token.gfp:.6g}\t{token.gfp_rel:.6g}\t{token.corr:.6g}\t"
+                f"{token.quality:.6g}\t{gev:.6g}\n"
+            )
+        text.write(json.dumps(about, indent=2) + "\n")
+    return card
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """Open a file for writing under a temporary name that becomes `path` only when all went well."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
