@@ -14,8 +14,8 @@ from rtbrain.microstates.stats import Statistics
 from rtbrain.microstates.templates import Templates
 from rtbrain.tokenizing import Tokenized
 
-console = Console(highlight=False)
-error_console = Console(stderr=True, highlight=False)
+console = Console(highlight=False, soft_wrap=True)
+error_console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -106,8 +106,8 @@ def show_health(result: Tokenized) -> None:
     if result.missing_channels:
         console.print(f"missing channels: {', '.join(result.missing_channels)}")
     if result.bad_share:
-        worst = sorted(result.bad_share.items(), key=lambda item: -item[1])
-        console.print("bad channels (share of time): " + ", ".join(f"{name} {100 * bad:.1f} %" for name, bad in worst))
+        bad = ", ".join(f"{name} {100 * share:.1f} %" for name, share in result.bad_share.items())
+        console.print(f"bad channels (share of time): {bad}")
 
 
 def show_inspection(found: Inspection) -> None:
@@ -126,8 +126,8 @@ def show_inspection(found: Inspection) -> None:
     rows.add_row("continuity", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items()) or "no gaps")
     for each in found.breaks:
         rows.add_row("break", each)
-    bad = sorted(found.bad_share.items(), key=lambda item: -item[1])
-    rows.add_row("bad channels", ", ".join(f"{name} {100 * share:.1f} %" for name, share in bad) or "none")
+    bad = ", ".join(f"{name} {100 * share:.1f} %" for name, share in found.bad_share.items())
+    rows.add_row("bad channels", bad or "none")
     for note in found.notes:
         rows.add_row("note", note)
     console.print(f"[bold]{found.path}[/bold]")

@@ -11,6 +11,7 @@ import numpy as np
 
 from rtbrain import __version__
 from rtbrain.conditioning.channels import canonical, canonical_channels, is_scalp
+from rtbrain.conditioning.quality import Quality
 from rtbrain.errors import ChannelError, FitError, RtbrainError
 from rtbrain.messages import Break, FloatArray
 from rtbrain.microstates.fit import Fit, FitSettings, fit
@@ -65,11 +66,11 @@ def common_channels(sources: Sequence[tuple[str, Source]]) -> tuple[str, ...]:
 
 
 def peak_maps(
-    source: Source, recipe: Recipe, band: int = 0, progress: Callable[[float], None] | None = None
+    source: Source, recipe: Recipe, band: int = 0, fewest: int = 1, progress: Callable[[float], None] | None = None
 ) -> FloatArray:
     """Return the conditioned samples (peaks, channels) at the GFP peaks of one recording, in microvolts.
 
-    Only samples with all channels good and none filled in are taken.
+    Only samples with all channels good and none filled in are taken. Fewer than `fewest` such peaks are an error.
     """
     # A template needs a value for every channel: none may be missing here, unlike when tokens are made.
     recipe = replace(recipe, channels=replace(recipe.channels, min_coverage=1.0))
@@ -79,7 +80,6 @@ def peak_maps(
     found: list[FloatArray] = []
     finder: PeakFinder | None = None
     usable_tail, tail = np.empty(0, bool), np.empty((0, len(info.channels)))
-    done = 0
     for item in run(chain, _watched(source, progress)):
         if isinstance(item, Break):
             finder = None
@@ -93,8 +93,15 @@ def peak_maps(
         peaks = finder(global_field_power(item.data, n_good)) - first
         found.append(data[peaks[usable[peaks]]])
         tail, usable_tail = data[-2:], usable[-2:]
-        done += len(item)
-    return np.concatenate(found) if found else np.empty((0, len(info.channels)))
+    n_peaks = sum(map(len, found))
+    if n_peaks < fewest:
+        bad = [name for name, share in chain.find(Quality).bad_share().items() if share > 0.1]
+        raise FitError(
+            f"only {n_peaks} usable GFP peaks in {source.duration_s:.0f} s, at least {fewest} are needed; channels "
+            f"that are often flat, lost or too large: {', '.join(bad) or 'none'}; leave the recording or these "
+            "channels out (option --channels), or look at it with `rtbrain inspect`"
+        )
+    return np.concatenate(found)
 
 
 def _watched(source: Source, progress: Callable[[float], None] | None) -> Iterator[Any]:
@@ -118,16 +125,11 @@ def pooled_peaks(
     for name, source in sources:
         with about(name):
             report = None if progress is None else partial(progress, f"peaks of {name}")
-            peaks = peak_maps(source, recipe, band, report)
+            peaks = peak_maps(source, recipe, band, settings.fewest, report)
             gfp = global_field_power(peaks)
-            if settings.outlier_sd > 0 and len(gfp):
+            if settings.outlier_sd > 0:
                 kept = gfp <= gfp.mean() + settings.outlier_sd * gfp.std()
                 peaks, gfp = peaks[kept], gfp[kept]
-            if len(peaks) < settings.fewest:
-                raise FitError(
-                    f"only {len(peaks)} usable GFP peaks in {source.duration_s:.0f} s, at least {settings.fewest} are "
-                    "needed; leave the recording out, or look at it with `rtbrain inspect`"
-                )
             each.append(peaks / gfp.mean() if settings.equal_power else peaks)
     share = min(settings.per_recording, *(len(peaks) for peaks in each))
     drawn = [peaks[np.sort(rng.choice(len(peaks), share, replace=False))] for peaks in each]

@@ -77,6 +77,6 @@ def inspect_recording(path: Path, unit: str | None = None) -> Inspection:
         amplitude_uv=None if factor is None else float(np.median(spreads)) * factor,
         continuity=continuity.report(),
         breaks=tuple(breaks),
-        bad_share={name: float(bad) for name, bad in zip(info.channels, quality.bad_share(), strict=False) if bad},
+        bad_share=quality.bad_share(),
         notes=source.notes,
     )

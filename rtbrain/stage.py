@@ -41,12 +41,19 @@ def items(answer: Any) -> list[Any]:
     return [item for item in answers if isinstance(item, Break) or len(item)]
 
 
+S = TypeVar("S")
+
+
 class Chain:
     """Stages in a row; itself a stage whose answer is a list of messages and breaks."""
 
     def __init__(self, stages: Sequence[Stage[Any, Any]]) -> None:
         self.stages = tuple(stages)
         self._infos: list[StreamInfo] = []
+
+    def find(self, kind: type[S]) -> S:
+        """Return the chain's stage of this class, to read its counts."""
+        return next(stage for stage in self.stages if isinstance(stage, kind))
 
     def open(self, info: StreamInfo) -> StreamInfo:
         """Open every stage with what the one before it declares."""

@@ -12,6 +12,7 @@ from rtbrain import __version__
 from rtbrain.conditioning.channels import PickChannels
 from rtbrain.conditioning.continuity import Continuity
 from rtbrain.conditioning.quality import Quality
+from rtbrain.errors import SourceError
 from rtbrain.messages import UNLABELLED, Break, StreamInfo, Tokens
 from rtbrain.microstates.stats import Statistics, statistics
 from rtbrain.microstates.templates import Templates
@@ -75,23 +76,25 @@ def tokenize(
     for item in run(chain, chunks()):
         (breaks if isinstance(item, Break) else parts).append(item)
     tokens = Tokens.concat(parts)
-    pick, continuity, quality = (_stage(chain.stages, kind) for kind in (PickChannels, Continuity, Quality))
+    bad_share = chain.find(Quality).bad_share()
+    if len(tokens) and (tokens.state == UNLABELLED).all():
+        raise SourceError(
+            f"not one of {source.duration_s:.0f} s could be labelled; channels that are flat, lost or too large most "
+            f"of the time: {', '.join(name for name, share in bad_share.items() if share > 0.5) or 'none'}; "
+            "look at the recording with `rtbrain inspect`"
+        )
     return Tokenized(
         tokens=tokens,
         breaks=tuple(breaks),
         info=info,
-        continuity=continuity.report(),
-        missing_channels=pick.missing,
-        bad_share={name: float(share) for name, share in zip(info.channels, quality.bad_share(), strict=True) if share},
+        continuity=chain.find(Continuity).report(),
+        missing_channels=chain.find(PickChannels).missing,
+        bad_share=bad_share,
         statistics={
             band.name: statistics(tokens, len(templates.maps[i]), info.rate_hz, i)
             for i, band in enumerate(recipe.bands)
         },
     )
-
-
-def _stage(stages: Iterable[Any], kind: type) -> Any:
-    return next(stage for stage in stages if isinstance(stage, kind))
 
 
 def write_tsv(path: Path, result: Tokenized, templates: Templates, source_name: str) -> Path:

@@ -15,7 +15,9 @@ RENAMED = {"t3": "t7", "t4": "t8", "t5": "p7", "t6": "p8"}
 _PREFIX = re.compile(r"^eeg[ _:]+", re.IGNORECASE)
 _SUFFIX = re.compile(r"-(le|ref|a1|a2|avg|ar)$", re.IGNORECASE)
 
-_SCALP = re.compile(r"^(Fp|AFp?|AFF|F|FFC|FFT|FC|FT|FCC|FTT|C|T|CCP|TTP|CP|TP|CPP|TPP|P|PPO|PO|POO|O|I)(z|\d{1,2})H?$")
+_SCALP = re.compile(
+    r"^(Fp|AFP?|AFF|F|FFC|FFT|FC|FT|FCC|FTT|C|T|CCP|TTP|CP|TP|CPP|TPP|P|PPO|PO|POO|O|OI|I)(z|\d{1,2})H?$"
+)
 
 
 def is_scalp(name: str) -> bool:

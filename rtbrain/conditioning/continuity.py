@@ -1,8 +1,8 @@
 """From time-stamped samples to an even sample grid: short gaps filled, longer ones marked, nothing silent.
 
 The grid has the nominal rate and is locked to the source's clock: sample n of the grid is the one stamped
-n / rate_hz after the first, give or take a sample. A stamp's deviation from the grid is smoothed over a few
-seconds, so jitter cancels. What is left decides:
+n / rate_hz after the first, give or take a sample and what the clock drifts in a few seconds. A stamp's
+deviation from the grid is smoothed over a few seconds, so jitter cancels. What is left decides:
 
 - a jump forward of at most `fill_ms`: the missing samples are interpolated and flagged;
 - at most `break_ms`: a break of kind "gap"; longer: a break of kind "context";
@@ -102,8 +102,6 @@ class Continuity:
         if x.times is None:
             self._emit(out, x, 0, len(x))
             return out
-        if not np.isfinite(x.times).all():
-            raise StreamError("a time stamp of the stream is not a finite number; the source must stamp every sample")
         if self.origin_s is None:
             self.origin_s = float(x.times[0])
         row = 0
@@ -127,6 +125,8 @@ class Continuity:
         if self._smooth == 0.0 and exact.all():  # as what follows, for the sake of speed
             self._emit(out, x, row, len(x))
             return len(x)
+        if not np.isfinite(deviation).all():
+            raise StreamError("a time stamp of the stream is not a finite number; the source must stamp every sample")
         deviation = np.where(exact, 0.0, deviation)
         smooth, _ = lfilter(*self._filter, deviation, zi=np.array([self._smooth * self._keep]))
         before = np.empty(n)  # the smoothed deviation up to, but without, each sample

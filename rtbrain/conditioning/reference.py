@@ -9,7 +9,7 @@ def average_reference(data: FloatArray, good: BoolArray | None = None) -> FloatA
     Rows are summed along contiguous memory, so the result does not depend on how many rows come at once.
     """
     if good is None:
-        referenced: FloatArray = data - data.mean(axis=1, keepdims=True)
+        referenced: FloatArray = data - data.sum(axis=1, keepdims=True) / data.shape[1]
         return referenced
     kept = data * good
     referenced = (kept - kept.sum(axis=1, keepdims=True) / max(1, int(good.sum()))) * good

@@ -1,5 +1,6 @@
 """Labels by spatial correlation with the templates: at every sample, or at GFP peaks with borders in the middle."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,9 +31,9 @@ def correlate(data: FloatArray, maps: FloatArray, gfp: FloatArray, n_good: int) 
     einsum sums each row by itself in one order; `data @ maps.T` would change in its last bits with the number of rows,
     and with it now and then a label.
     """
-    products = np.abs(np.einsum("tc,kc->tk", data, maps))
-    norm = gfp * np.sqrt(n_good)
-    corr: FloatArray = products / np.where(norm > 0, norm, 1.0)[:, None]
+    corr: FloatArray = np.abs(np.einsum("tc,kc->tk", data, maps))
+    norm = np.maximum(gfp * math.sqrt(n_good), np.finfo(float).tiny)  # a row without field has products of 0
+    corr /= norm[:, None]
     return corr
 
 
@@ -53,14 +54,15 @@ def spread(peaks: IntArray, states: IntArray, start: int, stop: int, max_gap: in
     """
     half = max_gap // 2
     left, right = peaks - half, peaks + half + 1  # each peak labels left..right-1
-    near = np.flatnonzero(np.diff(peaks) <= max_gap)
+    near = np.flatnonzero(peaks[1:] - peaks[:-1] <= max_gap)
     middle = (peaks[near] + peaks[near + 1]) // 2 + 1
     right[near], left[near + 1] = middle, middle
-    edges = np.clip(np.stack([left, right], axis=1).ravel(), start, stop)
-    bounds = np.concatenate([[start], edges, [stop]])
+    bounds = np.empty(2 * len(peaks) + 2, np.int64)  # unlabelled, peak, unlabelled, peak, ..., unlabelled
+    bounds[0], bounds[1:-1:2], bounds[2:-1:2], bounds[-1] = start, left, right, stop
+    bounds = np.minimum(np.maximum(bounds, start), stop)
     values = np.full(2 * len(peaks) + 1, UNLABELLED)
     values[1::2] = states
-    return np.repeat(values, np.diff(bounds))
+    return np.repeat(values, bounds[1:] - bounds[:-1])
 
 
 class _Measure:

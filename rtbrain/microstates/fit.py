@@ -10,7 +10,7 @@ from rtbrain.errors import FitError
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.microstates.aahc import MAX_PEAKS, aahc
 from rtbrain.microstates.explained import cross_validation, gev_per_state, residual_variance
-from rtbrain.microstates.polish import Optimum, polish_modified, polish_plain
+from rtbrain.microstates.polish import polish_modified, polish_plain, settle
 from rtbrain.microstates.search import search, unit
 from rtbrain.microstates.templates import referenced
 
@@ -91,15 +91,17 @@ def fit(peaks: FloatArray, settings: FitSettings, progress: Progress | None = No
             work = work[np.sort(rng.choice(len(work), MAX_PEAKS, replace=False))]
         maps, iterations, n_starts = aahc(work, settings.n_states), len(work) - settings.n_states, 1
     else:
-        optimum = _kmeans(work, settings, rng, report)
-        maps, iterations, n_starts = optimum.maps, optimum.passes, settings.n_starts
+        maps, iterations = _kmeans(work, settings, rng, report)
+        n_starts = settings.n_starts
     maps = canonical(peaks, maps)
+    labels = ((maps @ _centred(peaks).T) ** 2).argmax(axis=0)
+    _check_states(maps, labels)
     shares = gev_per_state(peaks, maps)
     residual = residual_variance(peaks, maps)
     report(1.0)
     return Fit(
         maps=maps,
-        labels=((maps @ _centred(peaks).T) ** 2).argmax(axis=0),
+        labels=labels,
         gev=float(shares.sum()),
         gev_per_state=shares,
         residual=residual,
@@ -124,7 +126,10 @@ def canonical(peaks: FloatArray, maps: FloatArray) -> FloatArray:
     return np.ascontiguousarray(maps[order])
 
 
-def _kmeans(work: FloatArray, settings: FitSettings, rng: np.random.Generator, report: Progress) -> Optimum:
+def _kmeans(
+    work: FloatArray, settings: FitSettings, rng: np.random.Generator, report: Progress
+) -> tuple[FloatArray, int]:
+    """Return the maps of the best start, and the passes over all peaks that polished them."""
     plain = settings.method == "kmeans"
     if plain:
         work = unit(work)
@@ -148,12 +153,18 @@ def _kmeans(work: FloatArray, settings: FitSettings, rng: np.random.Generator, r
             f"the best of {settings.n_starts} starts with {settings.n_states} states did not converge within "
             f"{settings.max_iterations} iterations; raise max_iterations, or tolerance (now {settings.tolerance:g})"
         )
-    if not best.maps.any(axis=1).all():
+    return settle(work, best.maps, plain), best.passes
+
+
+def _check_states(maps: FloatArray, labels: IntArray) -> None:
+    """Refuse states without peaks and states that are the same map twice."""
+    twice = np.triu(np.abs(maps @ maps.T) > 1 - 1e-9, 1).any(axis=0)
+    idle = int((twice | (np.bincount(labels, minlength=len(maps)) == 0)).sum())
+    if idle:
         raise FitError(
-            f"{int((~best.maps.any(axis=1)).sum())} of {settings.n_states} states found no peaks of their own: the "
-            f"{len(work)} peaks hold too few different maps; choose fewer states or give more peaks"
+            f"{idle} of {len(maps)} states found no peaks of their own: the {len(labels)} peaks hold too few different "
+            "maps; choose fewer states or give more peaks"
         )
-    return best
 
 
 def _centred(peaks: FloatArray) -> FloatArray:

@@ -1,7 +1,6 @@
 """Global field power, its running level, and a streaming finder of its peaks."""
 
 import numpy as np
-from scipy.signal import lfilter
 
 from rtbrain.messages import FloatArray, IntArray
 
@@ -21,19 +20,20 @@ class RunningLevel:
     """As the exponentially weighted mean of all values so far, over chunks (weights sum to 1 from the start)."""
 
     def __init__(self, time_constant: float) -> None:
-        gain = 1.0 / max(1.0, time_constant)
-        self._b, self._a = np.array([gain]), np.array([1.0, gain - 1.0])
-        self._state = np.zeros((1, 2))
+        self._gain = 1.0 / max(1.0, time_constant)
+        self._total = self._weight = 0.0  # weighted sum of the values, and the sum of their weights
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return the level after each value; `time_constant` is in values."""
-        if not len(values):
-            return values
-        both = np.ones((len(values), 2))  # values and ones: a weighted sum and the sum of its weights
-        both[:, 0] = values
-        sums, self._state = lfilter(self._b, self._a, both, axis=0, zi=self._state)
-        level: FloatArray = sums[:, 0] / sums[:, 1]
-        return level
+        # A live chunk has two or three values at this rate: a plain loop takes a tenth of an lfilter call.
+        gain, keep, total, weight = self._gain, 1.0 - self._gain, self._total, self._weight
+        level = []
+        for value in values.tolist():
+            total = keep * total + gain * value
+            weight = keep * weight + gain
+            level.append(total / weight)
+        self._total, self._weight = total, weight
+        return np.array(level)
 
 
 class PeakFinder:

@@ -70,6 +70,27 @@ def polish_modified(peaks: FloatArray, maps: FloatArray, tolerance: float, max_p
     return best if best.converged else Optimum(maps, score, max_passes, False)
 
 
+def settle(peaks: FloatArray, maps: FloatArray, plain: bool) -> FloatArray:
+    """Return the maps after one last pass, which never loses, with sums whose bits do not depend on the threads.
+
+    BLAS cuts large products by the number of threads; blocks as small as these it leaves to one.
+    """
+    activation = maps @ peaks.T
+    labels = np.abs(activation).argmax(axis=0)
+    settled = np.zeros_like(maps)
+    for k in range(len(maps)):
+        members = np.flatnonzero(labels == k)
+        if plain:
+            settled[k] = (np.sign(activation[k, members])[:, None] * peaks[members]).sum(axis=0)
+            continue
+        scatter = np.zeros((peaks.shape[1], peaks.shape[1]))
+        for first in range(0, len(members), 32):
+            block = peaks[members[first : first + 32]]
+            scatter += block.T @ block
+        settled[k] = np.linalg.eigh(scatter)[1][:, -1] if len(members) else 0.0
+    return unit(settled)
+
+
 def _move(scatter: FloatArray, peaks: FloatArray, labels: IntArray, moved: IntArray, target: IntArray) -> None:
     """Give peaks to other states, in place; correcting the scatter matrices is far cheaper than summing them anew."""
     source = labels[moved]

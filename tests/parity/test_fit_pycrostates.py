@@ -50,5 +50,5 @@ def test_explains_at_least_as_much(peaks: FloatArray, n_states: int) -> None:
         model.fit(ChData(np.ascontiguousarray(peaks.T), mne.create_info(19, 256.0, "eeg")), verbose="error")
     ours = fit(peaks, FitSettings(n_states))
     theirs = gev(peaks, model.cluster_centers_)
-    assert model.GEV_ == pytest.approx(theirs, abs=1e-9)  # both mean the same by GEV
+    assert theirs == pytest.approx(model.GEV_, abs=1e-9)  # both mean the same by GEV
     assert gev(peaks, ours.maps) >= theirs - 1e-9

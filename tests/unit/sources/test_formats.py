@@ -4,11 +4,22 @@ import mne
 import numpy as np
 import pytest
 import scipy.io
-from writers import INDEX, NAMES, RATE, raw_array, read, samples, write_edf, write_fif, write_set, write_vhdr
 
 from rtbrain.errors import ChannelError, RateError, SourceError, UnitError
 from rtbrain.sources.files import UNKNOWN_LOSS_S, parts
 from rtbrain.sources.recording import open_recording
+from tests.recording_writers import (
+    INDEX,
+    NAMES,
+    RATE,
+    raw_array,
+    read,
+    samples,
+    write_edf,
+    write_fif,
+    write_set,
+    write_vhdr,
+)
 
 
 class TestEdf:

@@ -3,10 +3,10 @@ import sys
 
 import numpy as np
 import pytest
-from writers import INDEX, NAMES, RATE, WRITERS, read, samples, write_edf
 
 from rtbrain.errors import ConfigError, SourceError
 from rtbrain.sources.recording import find_recordings, open_recording
+from tests.recording_writers import INDEX, NAMES, RATE, WRITERS, read, samples, write_edf
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -138,19 +138,19 @@ class TestRealFiles:
             ("mdd/H S6 EC.edf", 256, 19, 51200, 9.60),
         ],
     )
-    def test_edf(self, shared_data, name, rate, n_channels, n_samples, spread_uv):
-        recording = open_recording(shared_data / name)
+    def test_edf(self, data, name, rate, n_channels, n_samples, spread_uv):
+        recording = open_recording(data / name)
         data, times = read(recording, 1000)
         assert (recording.info.rate_hz, len(recording.info.channels), len(data)) == (rate, n_channels, n_samples)
         assert data.std() * 1e6 == pytest.approx(spread_uv, rel=0.01)
         assert times[-1] == (n_samples - 1) / rate
 
     @pytest.mark.parametrize("name", ["preproc_S1.fif", "preproc_S2.fif"])
-    def test_epochs(self, shared_data, name):
+    def test_epochs(self, data, name):
         with pytest.raises(SourceError, match="holds epochs, rtbrain needs the continuous recording"):
-            open_recording(shared_data / "formats" / "hypyp" / name)
+            open_recording(data / "formats" / "hypyp" / name)
 
-    def test_all_are_found(self, shared_data):
-        found = find_recordings(shared_data)
+    def test_all_are_found(self, data):
+        found = find_recordings(data)
         assert len([path for path in found if path.parent.name == "mdd"]) == 65
-        assert shared_data / "formats/xdf-examples/minimal.xdf" in found
+        assert data / "formats/xdf-examples/minimal.xdf" in found

@@ -3,12 +3,12 @@ import logging
 
 import numpy as np
 import pytest
-from writers import read
-from xdf_writer import XdfStream, write_xdf, xdf_bytes
 
 from rtbrain.errors import ChannelError, RateError, SourceError, UnitError
 from rtbrain.sources.recording import open_recording
 from rtbrain.sources.xdf import effective_rate_hz
+from tests.recording_writers import read
+from tests.xdf_writer import XdfStream, write_xdf, xdf_bytes
 
 RATE = 100
 
@@ -205,23 +205,23 @@ class TestRate:
 
 
 class TestRealFiles:
-    def test_minimal(self, shared_data):
-        recording = open_recording(shared_data / "formats/xdf-examples/minimal.xdf")
+    def test_minimal(self, data):
+        recording = open_recording(data / "formats/xdf-examples/minimal.xdf")
         data, times = read(recording)
         assert (recording.info.rate_hz, recording.info.unit, data.shape) == (10, "unknown", (9, 3))
         assert np.allclose(times, 5.0 + np.arange(9) / 10)
 
-    def test_clock_resets(self, shared_data, caplog):
+    def test_clock_resets(self, data, caplog):
         # Declared as 100 Hz, but both halves come at 93 Hz: decoding it at 100 Hz would be wrong in silence.
         with (
             caplog.at_level(logging.WARNING),
             pytest.raises(RateError, match=r"'BioSemi'.*declares 100 Hz.*93\.\d\d Hz"),
         ):
-            open_recording(shared_data / "formats/xdf-examples/clock_resets.xdf")
+            open_recording(data / "formats/xdf-examples/clock_resets.xdf")
         assert not caplog.records
 
-    def test_empty_streams(self, shared_data):
-        path = shared_data / "formats/xdf-examples/empty_streams.xdf"
+    def test_empty_streams(self, data):
+        path = data / "formats/xdf-examples/empty_streams.xdf"
         with pytest.raises(SourceError, match=r"no stream of type EEG.*'Data stream: test stream 0 counter'"):
             open_recording(path)
         with pytest.raises(SourceError, match="is empty"):
