@@ -96,7 +96,7 @@ class Labels:
 
     start: int
     state: IntArray
-    corr: FloatArray  # (n, states) |spatial correlation| with every template
+    along: FloatArray  # (n, states) GFP along every template, microvolts: GFP x |spatial correlation|
     gfp: FloatArray  # microvolts
     level: FloatArray  # running GFP level, microvolts
     quality: FloatArray  # share of good channels; 0 where filled

@@ -10,6 +10,9 @@ from rtbrain.messages import UNLABELLED, BoolArray, Chunk, FloatArray, IntArray,
 from rtbrain.microstates.gfp import PeakFinder, RunningLevel, global_field_power
 from rtbrain.microstates.templates import Templates, referenced
 
+BLOCK = 16
+"""Rows of one product with the templates; see `project`."""
+
 
 @dataclass(frozen=True)
 class AssignSettings:
@@ -25,25 +28,41 @@ class AssignSettings:
     """Time constant of the running GFP level."""
 
 
-def correlate(data: FloatArray, maps: FloatArray, gfp: FloatArray, n_good: int) -> FloatArray:
-    """Return |spatial correlation| (n, states) of average-referenced rows with unit-norm maps.
+def project(data: FloatArray, maps: FloatArray, start: int) -> FloatArray:
+    """Return |data @ maps| (n, states) of rows that begin at grid sample `start`, and (channels, states) maps.
 
-    einsum sums each row by itself in one order; `data @ maps.T` would change in its last bits with the number of rows,
-    and with it now and then a label.
+    A product's last bits depend on its shape, and with them now and then a label. So rows are multiplied in blocks of
+    one fixed shape whose borders lie on the grid: a row gets the same bits whatever chunk it came in.
     """
-    corr: FloatArray = np.abs(np.einsum("tc,kc->tk", data, maps))
-    norm = np.maximum(gfp * math.sqrt(n_good), np.finfo(float).tiny)  # a row without field has products of 0
-    corr /= norm[:, None]
-    return corr
+    n, states = len(data), maps.shape[1]
+    head = min(n, -start % BLOCK)
+    tail = (n - head) % BLOCK
+    out = np.empty((n, states))
+    if head:
+        out[:head] = _padded(data[:head], maps, start % BLOCK)
+    if n > head + tail:
+        blocks = data[head : n - tail].reshape(-1, BLOCK, data.shape[1])
+        np.matmul(blocks, maps, out=out[head : n - tail].reshape(-1, BLOCK, states))
+    if tail:
+        out[n - tail :] = _padded(data[n - tail :], maps, 0)
+    return np.abs(out, out=out)
 
 
-def label(corr: FloatArray) -> IntArray:
+def _padded(rows: FloatArray, maps: FloatArray, at: int) -> FloatArray:
+    block = np.zeros((BLOCK, rows.shape[1]))
+    block[at : at + len(rows)] = rows
+    product: FloatArray = np.matmul(block, maps)[at : at + len(rows)]
+    return product
+
+
+def label(along: FloatArray) -> IntArray:
     """Return the best correlated state of each row; rows without any correlation stay unlabelled."""
-    if not len(corr):
+    if not len(along):
         return np.empty(0, np.int64)
-    state: IntArray = corr.argmax(axis=1)
-    dead = corr.max(axis=1) <= 0
-    return np.where(dead, UNLABELLED, state) if dead.any() else state
+    state: IntArray = along.argmax(axis=1)
+    if not along[:, 0].all():  # only then can all of a row be 0
+        state = np.where(along.any(axis=1), state, UNLABELLED)
+    return state
 
 
 def spread(peaks: IntArray, states: IntArray, start: int, stop: int, max_gap: int) -> IntArray:
@@ -66,42 +85,40 @@ def spread(peaks: IntArray, states: IntArray, start: int, stop: int, max_gap: in
 
 
 class _Measure:
-    """Correlations, GFP, its level and quality of one chunk; shared by both rules."""
+    """GFP along the templates, GFP, its level and quality of one chunk; shared by both rules."""
 
     def __init__(self, templates: Templates, band: int, settings: AssignSettings, min_coverage: float) -> None:
         self.settings = settings
         self._templates, self._band, self._min_coverage = templates, band, min_coverage
 
     def open(self, info: StreamInfo) -> None:
-        self.maps = self._templates.on(info.channels)[self._band]
+        self._maps = self._templates.on(info.channels)[self._band]
+        self.n_states = len(self._maps)
         self._level = RunningLevel(self.settings.level_s * info.rate_hz)
-        self._masked: tuple[bytes, FloatArray, int] = (b"", self.maps, len(info.channels))
+        self._mask: bytes | None = None
+        self._seen_by = self._columns(self._maps, len(info.channels))  # the maps as the current mask sees them
+        self._n_good = len(info.channels)
 
-    def _for_mask(self, good: BoolArray) -> tuple[FloatArray, int]:
-        """Return the maps as the good channels see them; all 0 where too few are left."""
-        key = good.tobytes()
-        if key != self._masked[0]:
-            n_good = int(good.sum())
-            enough = n_good >= max(3, self._min_coverage * len(self._templates.channels))
-            maps = referenced(self.maps, good) if enough else np.zeros_like(self.maps)
-            self._masked = key, maps, n_good
-        return self._masked[1], self._masked[2]
+    def _columns(self, maps: FloatArray, n_good: int) -> FloatArray:
+        # A sample's GFP is its norm over the root of the number of channels: so scaled, products are GFP x correlation.
+        return np.ascontiguousarray(maps.T) / math.sqrt(max(1, n_good))
 
-    def __call__(self, x: Chunk) -> FloatArray:
-        """Return (n, states + 3): correlations, then GFP, level and quality."""
-        maps, n_good = (self.maps, x.data.shape[1]) if x.good is None else self._for_mask(x.good)
-        gfp = global_field_power(x.data, n_good)
-        n_states = len(maps)
-        table = np.empty((len(x), n_states + 3))
-        table[:, :n_states] = correlate(x.data, maps, gfp, n_good)
-        table[:, n_states] = gfp
-        table[:, n_states + 1] = self._level(gfp)
-        table[:, n_states + 2] = x.quality
-        return table
+    def _look(self, good: BoolArray | None) -> None:
+        """Bring the maps to the channels that are good; all 0 where too few are left."""
+        mask = None if good is None else good.tobytes()
+        if mask == self._mask:
+            return
+        self._mask = mask
+        self._n_good = self._maps.shape[1] if good is None else int(good.sum())
+        enough = self._n_good >= max(3, self._min_coverage * len(self._templates.channels))
+        maps = self._maps if good is None else referenced(self._maps, good)
+        self._seen_by = self._columns(maps if enough else np.zeros_like(maps), self._n_good)
 
-
-def _labels(table: FloatArray, state: IntArray, start: int) -> Labels:
-    return Labels(start, state, table[:, :-3], table[:, -3], table[:, -2], table[:, -1])
+    def __call__(self, x: Chunk) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return along (n, states), GFP, level and quality (n,)."""
+        self._look(x.good)
+        gfp = global_field_power(x.data, self._n_good)
+        return project(x.data, self._seen_by, x.start), gfp, self._level(gfp), np.full(len(x), x.quality)
 
 
 class LabelSamples:
@@ -117,8 +134,8 @@ class LabelSamples:
 
     def process(self, x: Chunk) -> Labels:
         """Label every sample."""
-        table = self._measure(x)
-        return _labels(table, label(table[:, :-3]), x.start)
+        along, gfp, level, quality = self._measure(x)
+        return Labels(x.start, label(along), along, gfp, level, quality)
 
     def flush(self) -> list[Labels]:
         """Nothing is held back."""
@@ -141,7 +158,7 @@ class LabelPeaks:
         self._max_gap = max(2, info.samples(self.settings.max_peak_gap_ms))
         self._min_distance = info.samples(self.settings.min_peak_distance_ms)
         self._finder: PeakFinder | None = None
-        self._held = np.empty((0, len(self._measure.maps) + 3))
+        self._held = np.empty((0, self._measure.n_states + 3))  # along, GFP, level, quality of what is undecided
         self._start = 0  # index of the first held sample
         self._peak: tuple[int, int] | None = None  # the newest peak and its state, while it may still reach further
         return info.delayed(wait_samples=self._max_gap)
@@ -150,10 +167,11 @@ class LabelPeaks:
         """Label what is decided."""
         if self._finder is None:
             self._finder, self._start = PeakFinder(self._min_distance, x.start), x.start
-        table = self._measure(x)
+        columns = self._measure(x)
+        table = np.column_stack(columns)
         self._held = np.concatenate([self._held, table]) if len(self._held) else table
         newest = self._start + len(self._held) - 1
-        found = self._finder(table[:, -3])
+        found = self._finder(columns[1])
         if len(found):
             states = label(self._held[found - self._start, :-3])
             stop, peaks, states = int(found[-1]) + 1, *self._with_last(found, states)
@@ -177,11 +195,7 @@ class LabelPeaks:
         return np.concatenate([[self._peak[0]], peaks]), np.concatenate([[self._peak[1]], states])
 
     def _release(self, peaks: IntArray, states: IntArray, stop: int) -> Labels:
-        if stop == self._start:
-            return _labels(self._held[:0], np.empty(0, np.int64), stop)
-        state = spread(peaks, states, self._start, stop, self._max_gap)
-        n = stop - self._start
-        table, self._held = self._held[:n], self._held[n:]
-        labels = _labels(table, state, self._start)
-        self._start = stop
-        return labels
+        start, self._start = self._start, stop
+        table, self._held = self._held[: stop - start], self._held[stop - start :]
+        state = spread(peaks, states, start, stop, self._max_gap) if stop > start else np.empty(0, np.int64)
+        return Labels(start, state, table[:, :-3], table[:, -3], table[:, -2], table[:, -1])

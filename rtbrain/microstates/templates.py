@@ -1,8 +1,10 @@
 """Microstate templates: maps on named channels, one set per band, and their folder on disk."""
 
 import hashlib
+import io
 import json
 import os
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,16 +89,18 @@ def load(folder: Path) -> Templates:
             raise TemplateError(
                 f"{npz} does not match the hash in {text.name}; fit the templates again or restore both files"
             )
-        with np.load(npz, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             channels = tuple(str(name) for name in arrays["channels"])
             maps = tuple(np.ascontiguousarray(arrays[f"band{i}"], np.float64) for i in range(len(arrays.files) - 1))
         recipe, report, version = card["recipe"], card["report"], card["format"]
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise TemplateError(f"{folder} cannot be read as templates ({error}); fit them again") from error
     if version != FORMAT:
         raise TemplateError(f"{text} has format {version}, this rtbrain reads format {FORMAT}")
+    if not maps:
+        raise TemplateError(f"{npz} holds no maps; fit them again")
     for band in maps:
-        if band.ndim != 2 or band.shape[1] != len(channels) or not np.isfinite(band).all():
+        if band.ndim != 2 or not len(band) or band.shape[1] != len(channels) or not np.isfinite(band).all():
             raise TemplateError(
                 f"{npz}: maps of shape {band.shape} do not fit {len(channels)} channels; fit them again"
             )

@@ -59,7 +59,7 @@ class MinDuration:
 
 
 def _columns(labels: Labels) -> tuple[NDArray[np.generic], ...]:
-    return labels.state, labels.corr, labels.gfp, labels.level, labels.quality
+    return labels.state, labels.along, labels.gfp, labels.level, labels.quality
 
 
 def _join(a: Labels, b: Labels) -> Labels:
@@ -93,9 +93,12 @@ class MergeRuns:
         ends = np.append(starts[1:], len(x))
         state = x.state[starts]
         begin = starts + x.start
-        corr = np.where(x.state >= 0, x.corr[np.arange(len(x)), np.maximum(x.state, 0)], 0.0)
-        columns = (x.gfp, corr, x.quality, x.gfp**2, (x.gfp * corr) ** 2)
-        sums: FloatArray = np.add.reduceat(np.stack(columns), starts, axis=1).T  # (runs, columns)
+        along = x.along.ravel()[np.maximum(x.state, 0) + np.arange(0, x.along.size, x.along.shape[1])]
+        if x.state.min() < 0:
+            along = np.where(x.state >= 0, along, 0.0)
+        corr = along / np.maximum(x.gfp, np.finfo(float).tiny)
+        columns = (x.gfp, corr, x.quality, x.gfp * x.gfp, along * along)
+        sums = np.stack([np.add.reduceat(column, starts) for column in columns], axis=1)
         level = x.level[ends - 1]
         if self._open is not None:
             if self._open[0] == state[0]:

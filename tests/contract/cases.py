@@ -65,9 +65,8 @@ def with_silence(n: int, rng: np.random.Generator) -> list[Any]:
 
 def labels(n: int, rng: np.random.Generator) -> list[Any]:
     state = np.repeat(rng.integers(-1, 3, n), rng.integers(1, 9, n))[:n]
-    corr = rng.random((n, 3))
     gfp, level = rng.uniform(1, 9, n), rng.uniform(3, 5, n)
-    return [Labels(40, state, corr, gfp, level, rng.random(n))]
+    return [Labels(40, state, gfp[:, None] * rng.random((n, 3)), gfp, level, rng.random(n))]
 
 
 @dataclass(frozen=True)

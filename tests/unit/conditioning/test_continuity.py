@@ -202,13 +202,29 @@ def test_a_rate_a_little_off_keeps_the_grid_with_the_stamps(rate_hz: float, erro
 @pytest.mark.parametrize("rate_hz", [160.0, 250.0, 1000.0])
 def test_a_wrong_rate_is_refused(rate_hz: float, error: float) -> None:
     with pytest.raises(RateError, match=f"declares {rate_hz:g} Hz"):
-        place(stamps(round(20 * rate_hz), rate_hz * (1 + error)), rate_hz=rate_hz)
+        place(stamps(round(16 * rate_hz), rate_hz * (1 + error)), rate_hz=rate_hz)
 
 
 @pytest.mark.parametrize(("declared", "true"), [(500.0, 250.0), (250.0, 500.0), (1000.0, 250.0), (128.0, 256.0)])
 def test_a_rate_wrong_by_a_factor_is_refused(declared: float, true: float) -> None:
     with pytest.raises(RateError, match=f"declares {declared:g} Hz"):
-        place(stamps(round(60 * true), true), rate_hz=declared)
+        place(stamps(round(12 * true), true), rate_hz=declared)
+
+
+@pytest.mark.parametrize(("declared", "true"), [(250.0, 256.0), (500.0, 250.0)])
+def test_a_wrong_rate_is_refused_at_the_same_sample_however_cut(declared: float, true: float) -> None:
+    def feed(size: int) -> None:
+        stage = Continuity(ContinuitySettings())
+        stage.open(StreamInfo(declared, ("A",)))
+        for times in np.split(stamps(8000, true), range(size, 8000, size)):
+            stage.process(Chunk(np.zeros((len(times), 1)), times=times))
+
+    messages = set()
+    for size in (1, 7, 8000):
+        with pytest.raises(RateError) as error:
+            feed(size)
+        messages.add(str(error.value))  # it tells the sample and the number of slips
+    assert len(messages) == 1
 
 
 def test_a_lossy_stream_of_the_right_rate_is_taken() -> None:

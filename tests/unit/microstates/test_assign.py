@@ -5,8 +5,7 @@ import pytest
 
 from rtbrain.conditioning.reference import average_reference
 from rtbrain.messages import UNLABELLED, Chunk, Labels, StreamInfo
-from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples, correlate, label, spread
-from rtbrain.microstates.gfp import global_field_power
+from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples, label, project, spread
 from rtbrain.microstates.templates import Templates, referenced
 from tests.streams import NAMES, eeg
 from tests.unit.microstates.test_gfp import plain_peaks
@@ -48,7 +47,8 @@ def plain_correlations(data: np.ndarray, maps: np.ndarray) -> np.ndarray:
 
 
 def test_correlation_is_that_of_numpy_without_its_sign(data: np.ndarray, templates: Templates) -> None:
-    corr = correlate(data[:50], templates.maps[0], global_field_power(data[:50]), len(NAMES))
+    norm = np.linalg.norm(data[:50], axis=1, keepdims=True)
+    corr = project(data[:50], np.ascontiguousarray(templates.maps[0].T), start=5) / norm
     np.testing.assert_allclose(corr, plain_correlations(data[:50], templates.maps[0]), rtol=1e-9)
 
 
@@ -56,7 +56,7 @@ def test_every_sample_gets_the_best_correlated_state(data: np.ndarray, templates
     out = labels("samples", templates, data)
     wanted = plain_correlations(data, templates.maps[0])
     np.testing.assert_array_equal(out.state, wanted.argmax(axis=1))
-    np.testing.assert_allclose(out.corr, wanted, rtol=1e-9)
+    np.testing.assert_allclose(out.along, out.gfp[:, None] * wanted, rtol=1e-9)
     np.testing.assert_allclose(out.gfp, data.std(axis=1), rtol=1e-12)
     np.testing.assert_array_equal(out.quality, 1.0)
 
@@ -69,7 +69,7 @@ def test_peaks_spread_over_a_recording_are_those_of_a_plain_loop(data: np.ndarra
 
 
 def plain_spread(peaks: list[int], states: list[int], n: int, max_gap: int) -> list[int]:
-    """Label each sample by itself: by its nearest peak, the earlier one of two, if a neighbour or half a gap is near."""
+    """Label each sample by itself: by the nearest peak, the earlier one of two, as far as peaks reach."""
     out = []
     for i in range(n):
         before = max((k for k, peak in enumerate(peaks) if peak <= i), default=None)
@@ -138,7 +138,7 @@ def test_polarity_does_not_matter(rule: str, data: np.ndarray, templates: Templa
 def test_scale_does_not_matter(rule: str, gain: float, data: np.ndarray, templates: Templates) -> None:
     scaled, plain = labels(rule, templates, gain * data), labels(rule, templates, data)
     np.testing.assert_array_equal(scaled.state, plain.state)
-    np.testing.assert_allclose(scaled.corr, plain.corr, rtol=1e-9)
+    np.testing.assert_allclose(scaled.along, gain * plain.along, rtol=1e-9)
     np.testing.assert_allclose(scaled.gfp, gain * plain.gfp, rtol=1e-9)
 
 
@@ -153,7 +153,7 @@ def test_dead_electrodes_are_as_templates_without_them(
     masked = labels(rule, templates, average_reference(data, good), good)
     restricted = labels(rule, by_hand, average_reference(data[:, good]), channels=left)
     np.testing.assert_array_equal(masked.state, restricted.state)
-    np.testing.assert_allclose(masked.corr, restricted.corr, rtol=1e-9)
+    np.testing.assert_allclose(masked.along, restricted.along, rtol=1e-9)
     np.testing.assert_allclose(masked.gfp, restricted.gfp, rtol=1e-9)
     np.testing.assert_array_equal(masked.quality, good.mean())
     assert (masked.state != labels(rule, templates, data).state).any()
@@ -191,5 +191,5 @@ def test_filled_samples_have_quality_zero(data: np.ndarray, templates: Templates
 def test_a_sample_without_field_is_unlabelled(templates: Templates) -> None:
     out = labels("samples", templates, np.zeros((3, len(NAMES))))
     assert out.state.tolist() == [UNLABELLED] * 3
-    assert np.isfinite(out.corr).all()
+    assert not out.along.any()
     assert label(np.empty((0, 4))).tolist() == []

@@ -1,0 +1,139 @@
+"""A data set as a YAML file: where it is, how it is read, its tasks, its recipe and how a model is trained on it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rtbrain.config import load_yaml, parse
+from rtbrain.errors import ConfigError
+from rtbrain.pipeline import Recipe
+from rtbrain.training.trials import Value
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+@dataclass(frozen=True)
+class ClassRule:
+    """One class of a task: the values of the task's field that belong to it, or a range of them."""
+
+    name: str
+    values: tuple[Value, ...] = ()
+    above: float | None = None
+    """Values greater than this (exclusive)."""
+    upto: float | None = None
+    """Values up to this (inclusive)."""
+
+
+@dataclass(frozen=True)
+class PaperSettings:
+    """What the paper states for a task."""
+
+    window: int = 10
+    loss: Literal["focal", "cross-entropy"] = "cross-entropy"
+    alpha: tuple[float, ...] = ()
+    accuracy: float | None = None
+    """The paper's own figure in percent, for comparison."""
+    batch: int = 12
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    epochs: int = 3000
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question to the data: which field is the label, and which trials count."""
+
+    label: str
+    """Name of the trials' field."""
+    classes: tuple[ClassRule, ...]
+    where: dict[str, Value] = field(default_factory=dict)
+    """Only trials whose fields have these values."""
+    why: str = ""
+    """Why the label is cut so, where the paper leaves it open."""
+    paper: PaperSettings = field(default_factory=PaperSettings)
+
+
+@dataclass(frozen=True)
+class Crop:
+    """The same seconds of every trial, so that length tells nothing."""
+
+    seconds: float
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How subjects are split."""
+
+    split: Literal["leave-one-subject-out", "k-fold", "leave-one-stimulus-out"]
+    folds: int = 10
+    """Number of folds of k-fold."""
+    validation_share: float = 0.2
+    """Share of the training subjects that validate, never fewer than one per class."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Our own, shorter training schedule; the default."""
+
+    epochs: int = 60
+    batch: int = 12
+    learning_rate: float = 1e-3
+    patience: int = 10
+
+
+@dataclass(frozen=True)
+class DatasetConfig:
+    """Everything about a data set but its files."""
+
+    name: str
+    reader: Literal["neurolong", "nssi", "seed", "deap", "mdd", "bids"]
+    tasks: dict[str, Task]
+    protocol: Protocol
+    title: str = ""
+    obtain: str = ""
+    """Where the set is to be had."""
+    layout: str = ""
+    """The folders and files that are expected below the root."""
+    root: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """What the reader itself needs to know; see the reader."""
+    same_person: tuple[tuple[str, ...], ...] = ()
+    """Groups of subjects that may be one person; kept on one side of every split."""
+    crop: Crop | None = None
+    n_states: int = 4
+    recipe: Recipe = field(default_factory=Recipe)
+    training: Schedule = field(default_factory=Schedule)
+
+    def task(self, name: str | None) -> tuple[str, Task]:
+        """Return a task by name; the first one by default."""
+        chosen = name or next(iter(self.tasks))
+        if chosen not in self.tasks:
+            raise ConfigError(f"{self.name} has no task {chosen!r}; it has {', '.join(self.tasks)}")
+        return chosen, self.tasks[chosen]
+
+
+def known_datasets() -> list[str]:
+    """Return the names of the data sets whose configuration ships with rtbrain."""
+    found = []
+    for path in sorted(CONFIGS.glob("*.yaml")):
+        if "reader" in load_yaml(path):
+            found.append(path.stem)
+    return found
+
+
+def load_dataset_config(name_or_path: str) -> DatasetConfig:
+    """Read a configuration by the name of a known data set or by the path of a YAML file."""
+    path = Path(name_or_path)
+    if path.suffix not in {".yaml", ".yml"}:
+        path = CONFIGS / f"{name_or_path}.yaml"
+        if not path.is_file():
+            raise ConfigError(
+                f"no data set is called {name_or_path!r}; known are {', '.join(known_datasets())}, "
+                "or give the path of a YAML file of yours"
+            )
+    config = parse(DatasetConfig, load_yaml(path), str(path))
+    if not config.tasks:
+        raise ConfigError(f"{path} names no task")
+    return config
