@@ -44,11 +44,11 @@ class RunningLevel:
     def _of_many(self, values: FloatArray) -> FloatArray:
         """As above, by lfilter."""
         b, a = [self._gain], [1.0, self._gain - 1.0]
-        both = np.ones((len(values), 2))
-        both[:, 0] = values
-        sums, _ = lfilter(b, a, both, axis=0, zi=-a[1] * np.array([[self._total, self._weight]]))
-        self._total, self._weight = sums[-1].tolist()
-        level: FloatArray = sums[:, 0] / sums[:, 1]
+        both = np.ones((2, len(values)))
+        both[0] = values
+        sums, _ = lfilter(b, a, both, zi=-a[1] * np.array([[self._total], [self._weight]]))
+        self._total, self._weight = sums[:, -1].tolist()
+        level: FloatArray = sums[0] / sums[1]
         return level
 
 

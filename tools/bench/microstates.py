@@ -26,8 +26,9 @@ from rtbrain.microstates.assign import AssignSettings, LabelSamples
 from rtbrain.microstates.explained import gev
 from rtbrain.microstates.fit import FitSettings, fit
 from rtbrain.microstates.gfp import PeakFinder, global_field_power
+from rtbrain.microstates.stats import statistics
 from rtbrain.microstates.templates import Templates
-from rtbrain.tokens.runs import MergeRuns, run_starts
+from rtbrain.tokens.runs import MergeRuns
 
 N_CHANNELS, N_PEAKS, RATE_HZ, MINUTES = 63, 20_000, 250.0, 10
 FIT_TIMES, LABEL_TIMES, GEV_SLACK = 20.0, 15.0, 1e-6
@@ -84,16 +85,16 @@ def real_peaks(folder: Path, n_files: int = 20) -> FloatArray:
     return np.ascontiguousarray(peaks[np.sort(rows)])
 
 
-def theirs_fit(peaks: FloatArray, n_states: int, seed: int) -> tuple[float, ModKMeans]:
-    """Return seconds and the fitted pycrostates object, with its 100 restarts."""
+def theirs_fit(peaks: FloatArray, n_states: int, seed: int, n_starts: int = 100) -> tuple[float, ModKMeans]:
+    """Return seconds and the fitted pycrostates object, with its default of 100 restarts."""
     data = ChData(np.ascontiguousarray(peaks.T), mne.create_info(peaks.shape[1], RATE_HZ, "eeg"))
-    model = ModKMeans(n_clusters=n_states, n_init=100, random_state=seed)
+    model = ModKMeans(n_clusters=n_states, n_init=n_starts, random_state=seed)
     started = time.perf_counter()
     model.fit(data)
     return time.perf_counter() - started, model
 
 
-def compare_fit(name: str, peaks: FloatArray, n_states: int, seed: int) -> tuple[dict[str, Any], ModKMeans]:
+def compare_fit(name: str, peaks: FloatArray, n_states: int, seed: int) -> dict[str, Any]:
     """Fit the same peaks with both, and return one row of the table."""
     started = time.perf_counter()
     ours = fit(peaks, FitSettings(n_states=n_states, seed=seed))
@@ -114,24 +115,32 @@ def compare_fit(name: str, peaks: FloatArray, n_states: int, seed: int) -> tuple
         f"{row['times']:7.1f}x   {ours_gev:.7f}  {theirs_gev:.7f}  {ours_gev - theirs_gev:+.1e}",
         flush=True,
     )
-    return row, model
+    return row
 
 
-def ours_label_and_merge(data: FloatArray, maps: FloatArray) -> tuple[IntArray, Tokens]:
-    """Return the label of each sample and the runs, of average-referenced (n, channels) data, as the chain does it."""
+def ours_label_and_merge(data: FloatArray, maps: FloatArray) -> tuple[float, float, IntArray, Tokens]:
+    """Label and merge average-referenced (n, channels) data by the stages of the chain.
+
+    Returns the seconds of both steps, the label of each sample, and the tokens: state, start, duration and attributes.
+    """
     channels = tuple(f"E{i}" for i in range(data.shape[1]))
     info = StreamInfo(RATE_HZ, channels)
     labeller, merger = LabelSamples(Templates(channels, (maps,)), 0, AssignSettings("samples"), 0.5), MergeRuns(0)
     merger.open(labeller.open(info))
+    began = time.perf_counter()
     labels = labeller.process(Chunk(data))
-    tokens = merger.process(labels)
-    return labels.state, Tokens.concat([tokens, merger.flush()])
+    labelled = time.perf_counter()
+    tokens = Tokens.concat([merger.process(labels), merger.flush()])
+    return labelled - began, time.perf_counter() - labelled, labels.state, tokens
 
 
-def theirs_label_and_merge(raw: mne.io.RawArray, model: ModKMeans) -> tuple[IntArray, IntArray]:
-    """Return pycrostates' labels and the starts of runs."""
-    labels = model.predict(raw, factor=0, reject_edges=False, min_segment_length=0).labels
-    return labels, run_starts(labels)
+def theirs_label_and_merge(raw: mne.io.RawArray, model: ModKMeans) -> tuple[float, float, IntArray, dict[str, Any]]:
+    """Label by `predict`, merge by `compute_parameters`, which is where pycrostates turns labels into runs."""
+    began = time.perf_counter()
+    segmentation = model.predict(raw, factor=0, reject_edges=False, min_segment_length=0)
+    labelled = time.perf_counter()
+    parameters = segmentation.compute_parameters()
+    return labelled - began, time.perf_counter() - labelled, segmentation.labels, parameters
 
 
 def recording(seed: int) -> FloatArray:
@@ -145,9 +154,10 @@ def recording(seed: int) -> FloatArray:
     return np.ascontiguousarray(data - data.mean(axis=1, keepdims=True))
 
 
-def compare_label(model: ModKMeans) -> dict[str, Any]:
+def compare_label() -> dict[str, Any]:
     """Label and merge 10 minutes with both, in turns; each timing is the median of nine."""
     data = recording(seed=99)
+    model = theirs_fit(data[::40], 6, seed=0, n_starts=5)[1]
     maps = np.ascontiguousarray(model.cluster_centers_)
     maps = maps - maps.mean(axis=1, keepdims=True)
     maps /= np.linalg.norm(maps, axis=1, keepdims=True)
@@ -155,23 +165,33 @@ def compare_label(model: ModKMeans) -> dict[str, Any]:
     raw = mne.io.RawArray(np.ascontiguousarray(data.T), mne.create_info(data.shape[1], RATE_HZ, "eeg"), verbose="error")
     seconds = []
     for _ in range(9):
-        started = time.perf_counter()
-        ours, tokens = ours_label_and_merge(data, maps)
-        between = time.perf_counter()
-        theirs, starts = theirs_label_and_merge(raw, model)
-        seconds.append((between - started, time.perf_counter() - between))
-    ours_s, theirs_s = np.median(seconds, axis=0).tolist()
+        *ours_s, ours, tokens = ours_label_and_merge(data, maps)
+        *theirs_s, theirs, parameters = theirs_label_and_merge(raw, model)
+        seconds.append([*ours_s, *theirs_s])
+    ours_label, ours_merge, theirs_label, theirs_merge = (1e3 * np.median(seconds, axis=0)).tolist()
+    found = statistics(tokens, len(maps), RATE_HZ)
+    same_gev = max(abs(found.gev[i] - parameters[f"{name}_gev"]) for i, name in enumerate(model.cluster_names))
     row = {
-        "ours_ms": 1e3 * ours_s,
-        "theirs_ms": 1e3 * theirs_s,
-        "times": theirs_s / ours_s,
+        "ours_label_ms": ours_label,
+        "ours_merge_ms": ours_merge,
+        "theirs_label_ms": theirs_label,
+        "theirs_merge_ms": theirs_merge,
+        "label_times": theirs_label / ours_label,
+        "times": (theirs_label + theirs_merge) / (ours_label + ours_merge),
         "same_labels": float((ours == theirs).mean()),
-        "runs": [len(tokens), len(starts)],
+        "largest_gev_difference": same_gev,
+        "tokens": len(tokens),
     }
+    print(f"\n{MINUTES} minutes, {data.shape[1]} channels, {RATE_HZ:g} Hz, K = {len(maps)}: {len(tokens)} runs")
+    print(f"{'':<14}{'rtbrain':>10}{'pycrostates':>14}{'faster':>10}")
+    print(f"{'label':<14}{ours_label:>7.1f} ms{theirs_label:>11.1f} ms{row['label_times']:>9.1f}x   (predict)")
     print(
-        f"label, merge {len(data):>6} x {data.shape[1]:<3} K = {len(maps)}  {1e3 * ours_s:7.1f} ms "
-        f"{1e3 * theirs_s:7.1f} ms {row['times']:7.1f}x   "
-        f"same labels {row['same_labels']:.6f}, runs {len(tokens)} and {len(starts)}"
+        f"{'merge':<14}{ours_merge:>7.1f} ms{theirs_merge:>11.1f} ms{theirs_merge / ours_merge:>9.1f}x   "
+        "(compute_parameters)"
+    )
+    print(
+        f"{'label + merge':<14}{ours_label + ours_merge:>7.1f} ms{theirs_label + theirs_merge:>11.1f} ms"
+        f"{row['times']:>9.1f}x   same labels {row['same_labels']:.6f}, GEV per state within {same_gev:.0e}"
     )
     return row
 
@@ -193,16 +213,15 @@ def main() -> int:
         fit(synthetic(2000, 99), FitSettings(n_states=6, n_starts=4))  # loads and warms up the libraries
         rows = []
         for seed in range(arguments.seeds):
-            row, model = compare_fit(f"seed {seed}", synthetic(N_PEAKS, seed), 6, seed)
-            rows.append(row)
+            rows.append(compare_fit(f"seed {seed}", synthetic(N_PEAKS, seed), 6, seed))
         real = []
         if any((arguments.data / "mdd").glob("*.edf")):
             peaks = real_peaks(arguments.data / "mdd")
-            real = [compare_fit("real (mdd)", peaks, k, 0)[0] for k in (4, 6)]
+            real = [compare_fit("real (mdd)", peaks, k, 0) for k in (4, 6)]
         else:
             print(f"real set left out: no mdd/*.edf in {arguments.data}")
-        labels = compare_label(model)
-    slowest = min(row["times"] for row in rows)
+        labels = compare_label()
+    slowest = min(row["times"] for row in rows + real)
     worst = min(row["ours_gev"] - row["theirs_gev"] for row in rows + real)
     missed = []
     if slowest < FIT_TIMES:
