@@ -7,14 +7,15 @@ rate that no whole factor brings into 200 to 320 Hz stays as it is, and all time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import signal
 
 from rtbrain.errors import RateError
-from rtbrain.messages import Chunk, FloatArray, StreamInfo
+from rtbrain.messages import BoolArray, Chunk, FloatArray, StreamInfo
 
 TARGET_HZ = (200.0, 320.0)
 IDEAL_HZ = 250.0
+MIN_BLOCK = 16
+"""Samples that are filtered by one product; rounded up to a multiple of the decimation factor."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,29 @@ def group_delay_s(sos: FloatArray, at_hz: float, rate_hz: float) -> float:
     return float(-np.angle(response[1] / response[0]) / (2 * np.pi * 2 * step))
 
 
+def block_response(sos: FloatArray, size: int, factor: int) -> FloatArray:
+    """Return the matrix that turns a state and `size` samples into every `factor`-th output, and the state after them.
+
+    Its columns are the answers of `sosfilt` to one unit of each state variable and to a unit impulse at each sample.
+    """
+    n_state = 2 * len(sos)
+    inputs = np.vstack([np.zeros((n_state, size)), np.eye(size)])  # (columns, time)
+    states = np.zeros((len(sos), n_state + size, 2))
+    for i in range(n_state):
+        states[i // 2, i, i % 2] = 1.0
+    outputs, after = signal.sosfilt(sos, inputs, zi=states)
+    return np.ascontiguousarray(np.vstack([outputs[:, ::factor].T, after.transpose(0, 2, 1).reshape(n_state, -1)]))
+
+
 class BandFilter:
     """As `sosfilt(x)[::factor]` of a recording whose first sample had lasted for ever, over chunks.
 
     The grid's own index decides which samples stay. Channels that come back after a fault start anew.
+
+    A block of samples is filtered by one product: what comes out, and the state after it, is linear in the state before
+    and the samples, and the matrix is `sosfilt`'s own answer to each unit of them. Blocks have one size and lie on the
+    grid, so the bits do not depend on the chunks; samples still to come in a block have weight 0 in what is put out.
+    This costs a tenth of a `sosfilt` call for a live chunk, and less than one for long chunks too.
     """
 
     def __init__(self, band: Band, notch: NotchSettings | None = None) -> None:
@@ -82,31 +102,54 @@ class BandFilter:
     def open(self, info: StreamInfo) -> StreamInfo:
         """Design the filter; its delay is declared at 10 Hz, or at the centre of a band without 10 Hz."""
         low, high = self.band.low_hz, self.band.high_hz
-        self._sos = design(self.band, self.notch, info.rate_hz)
+        sos = design(self.band, self.notch, info.rate_hz)
         self._factor = decimation_factor(info.rate_hz)
-        self._steady = signal.sosfilt_zi(self._sos)[:, :, None]  # (sections, 2, 1) per unit of input
-        self._zi: FloatArray | None = None
+        self._size = self._factor * -(-MIN_BLOCK // self._factor)
+        self._product = block_response(sos, self._size, self._factor)
+        self._n_state = 2 * len(sos)
+        self._offset = np.zeros(len(info.channels))  # each channel's first sample
+        self._work = np.zeros((self._n_state + self._size, len(info.channels)))  # the state, then the block's samples
+        self._answer = np.empty((len(self._product), len(info.channels)))  # what stays of the block, then the new state
+        self._started = False
         at_hz = 10.0 if low < 10.0 < high else float(np.sqrt(low * high))
-        info = info.delayed(filter_delay_s=group_delay_s(self._sos, at_hz, info.rate_hz))
+        info = info.delayed(filter_delay_s=group_delay_s(sos, at_hz, info.rate_hz))
         return replace(info, rate_hz=info.rate_hz / self._factor)
 
     def process(self, x: Chunk) -> Chunk:
         """Filter all samples and keep every `factor`-th."""
+        factor, size, work = self._factor, self._size, self._work
+        first = -(-x.start // factor)  # index of the first sample that stays
         if not len(x):
-            return Chunk(x.data, -(-x.start // self._factor))
-        if self._zi is None:
-            self._zi = self._steady * x.data[0]
-        elif x.fresh is not None:
-            self._zi = np.where(x.fresh, self._steady * x.data[0], self._zi)
-        y: NDArray[np.float64]
-        y, self._zi = signal.sosfilt(self._sos, x.data, axis=0, zi=self._zi)
-        first = -x.start % self._factor
-        data = np.ascontiguousarray(y[first :: self._factor])
-        return x.having(data, (x.start + first) // self._factor)
+            return x.having(x.data, first)
+        if not self._started or x.fresh is not None:
+            self._start(x, np.ones(x.data.shape[1], bool) if x.fresh is None or not self._started else x.fresh)
+        out = np.empty((-(-(x.start + len(x)) // factor) - first, x.data.shape[1]))
+        row = written = 0
+        while row < len(x):
+            at = (x.start + row) % size
+            end = min(size, at + len(x) - row)
+            np.subtract(x.data[row : row + end - at], self._offset, out=work[self._n_state + at : self._n_state + end])
+            np.matmul(self._product, work, out=self._answer)
+            kept = self._answer[-(-at // factor) : -(-end // factor)]
+            out[written : written + len(kept)] = kept
+            written += len(kept)
+            row += end - at
+            if end == size:
+                work[: self._n_state] = self._answer[size // factor :]
+        return x.having(out, first)
 
     def flush(self) -> list[Chunk]:
         """Nothing is held back: what has not come out yet is the filter's own decay."""
         return []
+
+    def _start(self, x: Chunk, channels: BoolArray) -> None:
+        """Make it so that these channels' first sample had lasted since before the block began."""
+        # A band-pass answers a constant with nothing, so it can be left out: then the state before is 0, and an
+        # amplifier's offset of many millivolts costs no precision.
+        at = self._n_state + x.start % self._size
+        self._offset = np.where(channels, x.data[0], self._offset)
+        self._work[:at] = np.where(channels, 0.0, self._work[:at])
+        self._started = True
 
 
 class WarmUp:

@@ -167,11 +167,12 @@ class LabelPeaks:
         """Label what is decided."""
         if self._finder is None:
             self._finder, self._start = PeakFinder(self._min_distance, x.start), x.start
-        columns = self._measure(x)
-        table = np.column_stack(columns)
+        along, gfp, level, quality = self._measure(x)
+        table = np.empty((len(x), self._measure.n_states + 3))
+        table[:, :-3], table[:, -3], table[:, -2], table[:, -1] = along, gfp, level, quality
         self._held = np.concatenate([self._held, table]) if len(self._held) else table
         newest = self._start + len(self._held) - 1
-        found = self._finder(columns[1])
+        found = self._finder(gfp)
         if len(found):
             states = label(self._held[found - self._start, :-3])
             stop, peaks, states = int(found[-1]) + 1, *self._with_last(found, states)
