@@ -1,18 +1,25 @@
 """Settings from YAML or JSON into typed dataclasses: unknown keys refused, all errors listed with their path."""
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from annotated_types import Ge, Gt, Le
 
 from rtbrain.errors import ConfigError
 
 T = TypeVar("T")
+
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+Count = Annotated[int, Ge(1)]
 
 
 def parse(cls: type[T], values: Any, where: str) -> T:
     """Return `values` as an instance of the dataclass `cls`, or raise one ConfigError with everything wrong in it."""
     from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-    strict = with_config(ConfigDict(extra="forbid", strict=False))
+    strict = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
     for each in _dataclasses_in(cls):
         strict(each)
     try:
@@ -33,6 +40,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
         values = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start})") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is no valid YAML: {error}") from error
     if not isinstance(values, dict):

@@ -10,7 +10,7 @@ from rtbrain.conditioning.filters import Band, BandFilter, NotchSettings, WarmUp
 from rtbrain.conditioning.quality import Quality, QualitySettings
 from rtbrain.conditioning.reference import AverageReference
 from rtbrain.conditioning.units import ToMicrovolts, UnitSettings
-from rtbrain.config import parse
+from rtbrain.config import NotNegative, parse
 from rtbrain.errors import ConfigError, TemplateError
 from rtbrain.messages import Chunk
 from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples
@@ -30,10 +30,10 @@ class Recipe:
     quality: QualitySettings = field(default_factory=QualitySettings)
     notch: NotchSettings | None = None
     bands: tuple[Band, ...] = (Band(),)
-    warmup_ms: float = 1000.0
+    warmup_ms: NotNegative = 1000.0
     """After every start of the filters nothing is emitted for so long."""
     assign: AssignSettings = field(default_factory=AssignSettings)
-    min_duration_ms: float = 0.0
+    min_duration_ms: NotNegative = 0.0
     """A change of state counts once it has lasted so long; 0 takes every change."""
 
     def __post_init__(self) -> None:

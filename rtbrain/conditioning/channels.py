@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rtbrain.config import Share
 from rtbrain.errors import ChannelError
 from rtbrain.messages import Chunk, IntArray, StreamInfo
 
@@ -59,7 +60,7 @@ class ChannelSettings:
 
     names: tuple[str, ...] = ()
     """Electrodes in the recipe's order; empty takes all that the stream has."""
-    min_coverage: float = 0.7
+    min_coverage: Share = 0.7
     """Smallest share of them that must be in the stream, and good, for labels to be given."""
 
 

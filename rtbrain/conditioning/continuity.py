@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import lfilter
 
+from rtbrain.config import NotNegative, Positive, Share
 from rtbrain.errors import RateError, StreamError
 from rtbrain.messages import Break, Chunk, FloatArray, StreamInfo
 
@@ -38,15 +39,15 @@ GROSS = 0.25
 class ContinuitySettings:
     """The limits of the gap rule; part of the recipe, so training and live use the same."""
 
-    fill_ms: float = 40.0
+    fill_ms: NotNegative = 40.0
     """Longest gap that is interpolated."""
-    break_ms: float = 2000.0
+    break_ms: NotNegative = 2000.0
     """Longest gap after which the token context goes on."""
-    jitter_ms: float = 5.0
+    jitter_ms: NotNegative = 5.0
     """How far a stamp may stray, beyond half a sample, before it counts as a gap or repeat."""
-    smoothing_s: float = 5.0
+    smoothing_s: Positive = 5.0
     """Time constant over which stamps are averaged."""
-    max_rate_error: float = 0.01
+    max_rate_error: Share = 0.01
     """Largest relative difference between the nominal and the true rate."""
 
 

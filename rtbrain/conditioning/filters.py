@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import signal
 
+from rtbrain.config import Count, Positive
 from rtbrain.errors import RateError
 from rtbrain.messages import BoolArray, Chunk, FloatArray, StreamInfo
 
@@ -23,9 +24,9 @@ class Band:
     """One frequency band of the recipe."""
 
     name: str = "broad"
-    low_hz: float = 1.0
-    high_hz: float = 40.0
-    order: int = 2
+    low_hz: Positive = 1.0
+    high_hz: Positive = 40.0
+    order: Count = 2
     """Order of the Butterworth prototype; the band-pass has twice as many poles."""
 
 
@@ -33,8 +34,8 @@ class Band:
 class NotchSettings:
     """Mains interference."""
 
-    hz: float = 50.0
-    width_hz: float = 2.0
+    hz: Positive = 50.0
+    width_hz: Positive = 2.0
     """Width of the notch at -3 dB."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rtbrain.config import NotNegative, Positive, Share
 from rtbrain.messages import BoolArray, Chunk, FloatArray, IntArray, StreamInfo
 
 
@@ -17,17 +18,17 @@ from rtbrain.messages import BoolArray, Chunk, FloatArray, IntArray, StreamInfo
 class QualitySettings:
     """When a channel is bad, and when it is good again."""
 
-    block_ms: float = 100.0
+    block_ms: Positive = 100.0
     """Length of the blocks that are judged."""
-    flat_uv: float = 0.5
+    flat_uv: NotNegative = 0.5
     """Peak-to-peak amplitude below which a block is flat; twice that is alive again."""
-    flat_ms: float = 500.0
+    flat_ms: Positive = 500.0
     """A channel is bad once it has been flat for so long."""
-    amplitude_uv: float = 1500.0
+    amplitude_uv: Positive = 1500.0
     """Peak-to-peak amplitude within a block above which the channel is bad at once; 0.8 of it is calm again."""
-    railed_share: float = 0.3
+    railed_share: Share = 0.3
     """Share of a block's samples that sit exactly on its maximum or minimum when the amplifier is at its rail."""
-    recover_ms: float = 1000.0
+    recover_ms: Positive = 1000.0
     """A bad channel is good again after so long without fault; its filters restart at the first calm block's end."""
 
 

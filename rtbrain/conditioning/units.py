@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rtbrain.config import NotNegative, Positive
 from rtbrain.errors import UnitError
 from rtbrain.messages import Chunk, FloatArray, StreamInfo
 
@@ -15,9 +16,9 @@ FACTORS = {"V": 1e6, "mV": 1e3, "uV": 1.0, "nV": 1e-3}
 class UnitSettings:
     """What a plausible EEG amplitude is."""
 
-    low_uv: float = 0.3
+    low_uv: NotNegative = 0.3
     """Median over channels of the standard deviation in a second: less than this is no EEG in microvolts."""
-    high_uv: float = 3000.0
+    high_uv: Positive = 3000.0
     """More than this is no EEG either, even with movement and drifts."""
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from rtbrain.config import NotNegative, Positive
 from rtbrain.messages import UNLABELLED, BoolArray, Chunk, FloatArray, IntArray, Labels, StreamInfo
 from rtbrain.microstates.gfp import PeakFinder, RunningLevel, global_field_power
 from rtbrain.microstates.templates import Templates, referenced
@@ -20,11 +21,11 @@ class AssignSettings:
 
     rule: Literal["peaks", "samples"] = "peaks"
     """peaks: label GFP peaks, borders half way between them; samples: label every sample."""
-    min_peak_distance_ms: float = 10.0
+    min_peak_distance_ms: NotNegative = 10.0
     """Of two GFP peaks closer than this the earlier one stays."""
-    max_peak_gap_ms: float = 250.0
+    max_peak_gap_ms: Positive = 250.0
     """Peaks farther apart than this have an unlabelled run between them; bounds the delay."""
-    level_s: float = 30.0
+    level_s: Positive = 30.0
     """Time constant of the running GFP level."""
 
 

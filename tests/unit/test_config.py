@@ -7,6 +7,7 @@ import pytest
 
 from rtbrain.config import load_yaml, parse
 from rtbrain.errors import ConfigError
+from rtbrain.pipeline import Recipe
 
 
 @dataclass(frozen=True)
@@ -86,3 +87,26 @@ def test_invalid_yaml_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_yaml(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"warmup_ms": -5},
+        {"continuity": {"smoothing_s": 0}},
+        {"continuity": {"fill_ms": float("nan")}},
+        {"bands": [{"name": "a", "order": 0}]},
+        {"channels": {"min_coverage": 1.5}},
+        {"quality": {"block_ms": float("inf")}},
+    ],
+)
+def test_numbers_out_of_range_are_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(values))):
+        Recipe.from_dict(values)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("name: Müller".encode("latin-1"))
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_yaml(path)
