@@ -90,13 +90,20 @@ class Break:
     reason: str
 
 
+def own_value(along: FloatArray, state: IntArray) -> FloatArray:
+    """Return each row's value (of n, states) for its own state; 0 where it is unlabelled."""
+    own: FloatArray = np.where(state >= 0, along[np.arange(len(state)), np.maximum(state, 0)], 0.0)
+    return own
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """Microstate labels of consecutive samples, with what tokens are described by; arrays are (n,) unless said."""
 
     start: int
     state: IntArray
-    along: FloatArray  # (n, states) GFP along every template, microvolts: GFP x |spatial correlation|
+    own: FloatArray  # GFP along the state's own template, microvolts: GFP x |spatial correlation|; 0 if unlabelled
+    along: FloatArray  # (n, states) the same for every template
     gfp: FloatArray  # microvolts
     level: FloatArray  # running GFP level, microvolts
     quality: FloatArray  # share of good channels; 0 where filled

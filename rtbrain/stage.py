@@ -35,12 +35,6 @@ class Stage(Protocol[In, Out]):
         ...
 
 
-def items(answer: Any) -> list[Any]:
-    """Return a stage's answer as a list without its empty messages."""
-    answers = answer if isinstance(answer, list) else [answer]
-    return [item for item in answers if isinstance(item, Break) or len(item)]
-
-
 S = TypeVar("S")
 
 
@@ -70,18 +64,29 @@ class Chain:
         """Flush the first stage into the second, and so on."""
         out: list[Any] = []
         for i, stage in enumerate(self.stages):
-            out += self._run(i + 1, items(stage.flush()))
+            held: list[Any] = []
+            _add(held, stage.flush())
+            out += self._run(i + 1, held)
         return out
 
     def _run(self, first: int, messages: list[Any]) -> list[Any]:
         for i in range(first, len(self.stages)):
-            stage, out = self.stages[i], []
+            stage = self.stages[i]
+            out: list[Any] = []
             for message in messages:
-                if isinstance(message, Break):
-                    out += items(stage.flush())
+                if type(message) is Break:
+                    _add(out, stage.flush())
                     stage.open(self._infos[i])
                     out.append(message)
                 else:
-                    out += items(stage.process(message))
+                    _add(out, stage.process(message))
             messages = out
         return messages
+
+
+def _add(out: list[Any], answer: Any) -> None:
+    """Append a stage's answer, one message or a list, without what is empty."""
+    if type(answer) is list:
+        out += [item for item in answer if type(item) is Break or len(item)]
+    elif len(answer):
+        out.append(answer)

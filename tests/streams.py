@@ -33,7 +33,7 @@ def cut(message: Chunk | Labels, sizes: Sequence[int]) -> Iterator[Chunk | Label
 
 def rows(message: Chunk | Labels, start: int, stop: int) -> Chunk | Labels:
     if isinstance(message, Labels):
-        fields = ("state", "along", "gfp", "level", "quality")
+        fields = ("state", "own", "along", "gfp", "level", "quality")
         return Labels(message.start + start, *(getattr(message, name)[start:stop].copy() for name in fields))
     return replace(
         message,
@@ -65,7 +65,7 @@ def flatten(outputs: Sequence[Any]) -> list[tuple[Any, ...]]:
             mask = b"" if item.good is None else item.good.tobytes()
             flat += [("row", item.start + i, row.tobytes(), mask, item.filled) for i, row in enumerate(item.data)]
         elif isinstance(item, Labels):
-            values = np.column_stack([item.gfp, item.level, item.quality, item.along])
+            values = np.column_stack([item.own, item.gfp, item.level, item.quality, item.along])
             flat += [("label", item.start + i, int(s), values[i].tobytes()) for i, s in enumerate(item.state)]
         elif isinstance(item, Tokens):
             flat += [("token", token) for token in item]

@@ -29,7 +29,7 @@ from rtbrain.sources.recording import Recording
 UNKNOWN_LOSS_S: Final = 10.0
 """Jump of the time stamps where a file marks an interruption but not its length: enough for a new context."""
 
-BLOCK_S: Final = 10.0
+BLOCK_S: Final = 30.0
 
 _BOUNDARY = re.compile(r"(bad |edge )?boundary|new segment.*", re.IGNORECASE)
 _CUT_SHORT = re.compile(r"invalid tag|truncat|unexpected end|could not be read", re.IGNORECASE)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rtbrain.messages import NO_TOKENS, FloatArray, IntArray, Labels, StreamInfo, Tokens
+from rtbrain.messages import NO_TOKENS, FloatArray, IntArray, Labels, StreamInfo, Tokens, own_value
 
 
 def run_starts(state: IntArray) -> IntArray:
@@ -49,17 +49,21 @@ class MinDuration:
             values[i] = self._current
         state = np.repeat(values, ends - starts)
         self._held = _rows(x, slice(decided, None)) if decided < len(x) else None
-        return replace(_rows(x, slice(0, decided)), state=state[:decided])
+        return _relabelled(_rows(x, slice(0, decided)), state[:decided])
 
     def flush(self) -> list[Labels]:
         """Give the unfinished run to the state before it."""
         if self._held is None or self._current is None:
             return []
-        return [replace(self._held, state=np.full(len(self._held), self._current))]
+        return [_relabelled(self._held, np.full(len(self._held), self._current))]
+
+
+def _relabelled(x: Labels, state: IntArray) -> Labels:
+    return replace(x, state=state, own=own_value(x.along, state))
 
 
 def _columns(labels: Labels) -> tuple[NDArray[np.generic], ...]:
-    return labels.state, labels.along, labels.gfp, labels.level, labels.quality
+    return labels.state, labels.own, labels.along, labels.gfp, labels.level, labels.quality
 
 
 def _join(a: Labels, b: Labels) -> Labels:
@@ -69,6 +73,11 @@ def _join(a: Labels, b: Labels) -> Labels:
 def _rows(x: Labels, rows: slice) -> Labels:
     # Copies, so that a held row does not keep a whole recording's table alive.
     return Labels(x.start + (rows.start or 0), *(column[rows].copy() for column in _columns(x)))  # type: ignore[arg-type]
+
+
+def _summands(x: Labels) -> tuple[FloatArray, ...]:
+    """Return what is averaged over a token's samples: GFP, correlation, quality, power and explained power."""
+    return x.gfp, x.own / np.maximum(x.gfp, np.finfo(float).tiny), x.quality, x.gfp * x.gfp, x.own * x.own
 
 
 class MergeRuns:
@@ -90,29 +99,25 @@ class MergeRuns:
             return NO_TOKENS
         self.until = x.start + len(x)
         starts = run_starts(x.state)
-        ends = np.append(starts[1:], len(x))
-        state = x.state[starts]
-        begin = starts + x.start
-        along = x.along.ravel()[np.maximum(x.state, 0) + np.arange(0, x.along.size, x.along.shape[1])]
-        if x.state.min() < 0:
-            along = np.where(x.state >= 0, along, 0.0)
-        corr = along / np.maximum(x.gfp, np.finfo(float).tiny)
-        columns = (x.gfp, corr, x.quality, x.gfp * x.gfp, along * along)
-        sums = np.stack([np.add.reduceat(column, starts) for column in columns], axis=1)
-        level = x.level[ends - 1]
+        # The open run joins the first one if the state is the same; else it comes before it, as a row of its own.
+        extra = 0 if self._open is None or self._open[0] == x.state[0] else 1
+        n_runs = len(starts) + extra
+        state, begin, level = np.empty(n_runs, np.int64), np.empty(n_runs + 1, np.int64), np.empty(n_runs)
+        state[extra:], begin[extra:-1] = x.state[starts], starts + x.start
+        begin[-1] = self.until
+        level[extra:] = x.level[begin[extra + 1 :] - (x.start + 1)]  # at each run's last sample
+        run = np.repeat(np.arange(extra, n_runs), begin[extra + 1 :] - begin[extra:-1])  # of each sample
+        sums: FloatArray = np.array([np.bincount(run, column, n_runs) for column in _summands(x)], np.float64)
         if self._open is not None:
-            if self._open[0] == state[0]:
-                begin[0] = self._open[1]
-                sums[0] += self._open[2]
+            state[0], begin[0], so_far, level_then = self._open
+            if extra:
+                sums[:, 0], level[0] = so_far, level_then
             else:
-                state = np.concatenate([[self._open[0]], state])
-                begin = np.concatenate([[self._open[1]], begin])
-                sums = np.concatenate([self._open[2][None], sums])
-                level = np.concatenate([[self._open[3]], level])
-        self._open = int(state[-1]), int(begin[-1]), sums[-1].copy(), float(level[-1])
-        if len(state) == 1:
+                sums[:, 0] += so_far
+        self._open = int(state[-1]), int(begin[-2]), sums[:, -1].copy(), float(level[-1])
+        if n_runs == 1:
             return NO_TOKENS
-        return self._tokens(state[:-1], begin[:-1], np.diff(begin), sums[:-1], level[:-1])
+        return self._tokens(state[:-1], begin[:-2], begin[1:-1] - begin[:-2], sums[:, :-1], level[:-1])
 
     def flush(self) -> Tokens:
         """Close the last run."""
@@ -121,14 +126,13 @@ class MergeRuns:
         state, start, sums, level = self._open
         self._open = None
         return self._tokens(
-            np.array([state]), np.array([start]), np.array([self.until - start]), sums[None], np.array([level])
+            np.array([state]), np.array([start]), np.array([self.until - start]), sums[:, None], np.array([level])
         )
 
     def _tokens(
         self, state: IntArray, start: IntArray, duration: IntArray, sums: FloatArray, level: FloatArray
     ) -> Tokens:
-        gfp, corr, quality, power, explained = (sums / duration[:, None]).T
-        alive = (gfp > 0) & (level > 0)
-        relative = np.log(np.where(alive, gfp, 1.0) / np.where(alive, level, 1.0))
+        gfp, corr, quality, power, explained = sums / duration
+        relative = np.log(np.divide(gfp, level, out=np.ones_like(gfp), where=(gfp > 0) & (level > 0)))
         band = np.full(len(state), self.band)
         return Tokens(state, start, duration, gfp, relative, corr, quality, power, explained, band)

@@ -13,7 +13,7 @@ from rtbrain.conditioning.filters import Band, BandFilter, NotchSettings, WarmUp
 from rtbrain.conditioning.quality import Quality, QualitySettings
 from rtbrain.conditioning.reference import AverageReference
 from rtbrain.conditioning.units import ToMicrovolts, UnitSettings
-from rtbrain.messages import Chunk, Labels, StreamInfo
+from rtbrain.messages import Chunk, Labels, StreamInfo, own_value
 from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples
 from rtbrain.microstates.templates import Templates, referenced
 from rtbrain.pipeline import Recipe, build
@@ -66,7 +66,8 @@ def with_silence(n: int, rng: np.random.Generator) -> list[Any]:
 def labels(n: int, rng: np.random.Generator) -> list[Any]:
     state = np.repeat(rng.integers(-1, 3, n), rng.integers(1, 9, n))[:n]
     gfp, level = rng.uniform(1, 9, n), rng.uniform(3, 5, n)
-    return [Labels(40, state, gfp[:, None] * rng.random((n, 3)), gfp, level, rng.random(n))]
+    along = gfp[:, None] * rng.random((n, 3))
+    return [Labels(40, state, own_value(along, state), along, gfp, level, rng.random(n))]
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def plain_correlations(data: np.ndarray, maps: np.ndarray) -> np.ndarray:
 
 def test_correlation_is_that_of_numpy_without_its_sign(data: np.ndarray, templates: Templates) -> None:
     norm = np.linalg.norm(data[:50], axis=1, keepdims=True)
-    corr = project(data[:50], np.ascontiguousarray(templates.maps[0].T), start=5) / norm
+    corr = project(data[:50], templates.maps[0], start=5) / norm
     np.testing.assert_allclose(corr, plain_correlations(data[:50], templates.maps[0]), rtol=1e-9)
 
 
@@ -192,4 +192,4 @@ def test_a_sample_without_field_is_unlabelled(templates: Templates) -> None:
     out = labels("samples", templates, np.zeros((3, len(NAMES))))
     assert out.state.tolist() == [UNLABELLED] * 3
     assert not out.along.any()
-    assert label(np.empty((0, 4))).tolist() == []
+    assert label(np.empty((0, 4)))[0].tolist() == []

@@ -42,7 +42,7 @@ class Column:
         start, state, self.held = self.start or 0, self.held[:n], self.held[n:]
         self.start = start + n
         ones = np.ones(n)
-        return Labels(start, state, np.ones((n, 3)), ones, ones, ones)
+        return Labels(start, state, ones, np.ones((n, 3)), ones, ones, ones)
 
 
 def interleave(waits: list[int]) -> Interleave:

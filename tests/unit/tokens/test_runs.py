@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtbrain.messages import Labels, StreamInfo, Tokens
+from rtbrain.messages import Labels, StreamInfo, Tokens, own_value
 from rtbrain.tokens.runs import MergeRuns, MinDuration, run_starts
 from tests.streams import NAMES, cut
 
@@ -20,7 +20,8 @@ def labels(states: list[int], start: int = 40, seed: int = 0) -> Labels:
     rng, n = np.random.default_rng(seed), len(states)
     gfp = rng.uniform(1, 9, n)
     along = gfp[:, None] * rng.random((n, 3))
-    return Labels(start, np.array(states, np.int64), along, gfp, rng.uniform(3, 5, n), rng.random(n))
+    state = np.array(states, np.int64)
+    return Labels(start, state, own_value(along, state), along, gfp, rng.uniform(3, 5, n), rng.random(n))
 
 
 def shortest(states: list[int], m: int) -> list[int]:
@@ -40,7 +41,7 @@ def smooth(x: Labels, m: int, sizes: list[int]) -> Labels:
     for part in parts:
         assert part.start == known or not len(part)
         known += len(part)
-    fields = ("state", "along", "gfp", "level", "quality")
+    fields = ("state", "own", "along", "gfp", "level", "quality")
     return Labels(x.start, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
 
 
@@ -118,7 +119,7 @@ def test_a_token_closes_with_the_first_sample_of_the_next() -> None:
 
 def test_a_run_without_field_has_a_relative_gfp_of_zero() -> None:
     x = labels([-1] * 4)
-    silent = Labels(0, x.state, 0 * x.along, np.zeros(4), np.zeros(4), x.quality)
+    silent = Labels(0, x.state, 0 * x.own, 0 * x.along, np.zeros(4), np.zeros(4), x.quality)
     (token,) = merge(silent, [])
     assert (token.gfp, token.gfp_rel, token.corr, token.explained) == (0, 0, 0, 0)
 
