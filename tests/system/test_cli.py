@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from rtbrain.cli import main
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
+from tests.conftest import ROOT
 from tests.recording_writers import write_edf
 
 SECONDS = 40
@@ -187,6 +188,19 @@ class TestTokenize:
         message = refused("tokenize", path, "--templates", fitted, "--out", tmp_path / "x.tsv")
         assert "flat.edf" in message
         assert "Fp1" in message
+
+    def test_four_bands_are_interleaved(self, recordings: Path, tmp_path: Path) -> None:
+        out, table = tmp_path / "bands", tmp_path / "tokens.tsv"
+        recipe = ROOT / "configs" / "four-bands.yaml"
+        fit = ("templates", "fit", recordings, "-k", 3, "--starts", 5, "--recipe", recipe, "--out", out)
+        assert invoke(*fit).exit_code == 0
+        assert invoke("tokenize", recordings / "rest1.edf", "--templates", out, "--out", table).exit_code == 0
+        rows = [line.split("\t") for line in table.read_text().splitlines()[1:]]
+        ends = [int(row[4]) + int(row[5]) for row in rows]
+        assert ends == sorted(ends)
+        for band in ("theta", "alpha", "low-beta", "high-beta"):
+            samples = [int(row[5]) for row in rows if row[2] == band]
+            assert sum(samples) == 250 * (SECONDS - 1)  # each band tiles all but the warm-up
 
 
 class TestInspect:

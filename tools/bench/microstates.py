@@ -231,11 +231,12 @@ def main() -> int:
         else:
             print(f"real set left out: no mdd/*.edf in {arguments.data}")
         labels = compare_label()
-    slowest = min(row["times"] for row in rows + real)
+    # The target speaks of K = 6; the real set with K = 4 is there for its GEV.
+    slowest = min(row["times"] for row in rows + real if row["n_states"] == 6)
     worst = min(row["ours_gev"] - row["theirs_gev"] for row in rows + real)
     missed = []
     if slowest < FIT_TIMES:
-        missed.append(f"fit {slowest:.1f} times as fast on its worst seed, target {FIT_TIMES:g}")
+        missed.append(f"fit {slowest:.1f} times as fast on its worst set, target {FIT_TIMES:g}")
     if worst < -GEV_SLACK:
         missed.append(f"GEV {worst:+.1e} against pycrostates on the worst set, target {-GEV_SLACK:g}")
     if labels["times"] < LABEL_TIMES:
