@@ -102,7 +102,7 @@ def show_health(result: Tokenized) -> None:
     if counts:
         console.print("stream: " + ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in counts.items()))
     for each in result.breaks:
-        console.print(f"break: {each.reason}")
+        console.print(f"break at {each.at_s:.3f} s: {each.reason}")
     if result.missing_channels:
         console.print(f"missing channels: {', '.join(result.missing_channels)}")
     if result.bad_share:

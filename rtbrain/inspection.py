@@ -63,7 +63,7 @@ def inspect_recording(path: Path, unit: str | None = None) -> Inspection:
         fitting = fitting or tuple(plausible_units(chunk.data))
         for item in chain.process(Chunk(chunk.data * (factor or 1.0), chunk.start, chunk.times)):
             if isinstance(item, Break):
-                breaks.append(f"{item.at / info.rate_hz:.3f} s: {item.reason}")
+                breaks.append(f"{item.at_s:.3f} s: {item.reason}")
     return Inspection(
         path=str(path),
         format=source.format,

@@ -84,7 +84,9 @@ class Break:
     kind: Literal["gap", "context"]
     """gap: the token context goes on with a mark; context: a new context begins."""
     at: int
-    """Grid index of the first sample after the break."""
+    """Index of the first sample after the break on the source's grid (not the tokens', which is coarser)."""
+    at_s: float
+    """The same in seconds after the stream's first sample."""
     missing: int
     """Samples that the grid lost in between (0 for a clock step, whose length means nothing)."""
     reason: str

@@ -109,7 +109,7 @@ def write_tsv(path: Path, result: Tokenized, templates: Templates, source_name: 
         "columns": COLUMNS,
         "recipe": templates.recipe,
         "continuity": result.continuity,
-        "breaks": [{"onset": each.at / rate_hz, "kind": each.kind, "reason": each.reason} for each in result.breaks],
+        "breaks": [{"onset": each.at_s, "kind": each.kind, "reason": each.reason} for each in result.breaks],
         "missing_channels": result.missing_channels,
         "bad_share": result.bad_share,
         "statistics": {name: each.to_dict() for name, each in result.statistics.items()},

@@ -16,7 +16,7 @@ Everything is counted in `counts`.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.signal import lfilter
@@ -160,7 +160,7 @@ class Continuity:
             return row + i + 1
         self.counts.clock_steps += 1
         self.counts.breaks += 1
-        out.append(Break("context", self._next, 0, f"the clock went back by {-jump[i]:.3f} s"))
+        out.append(self._break("context", 0, f"the clock went back by {-jump[i]:.3f} s"))
         self._restart_clock(float(x.times[row + i]))
         return row + i
 
@@ -182,11 +182,14 @@ class Continuity:
         self.counts.breaks += 1
         self._next += missing
         if gap_ms <= self.settings.break_ms:
-            out.append(Break("gap", self._next, missing, f"{missing} samples ({gap_ms:.0f} ms) are missing"))
+            out.append(self._break("gap", missing, f"{missing} samples ({gap_ms:.0f} ms) are missing"))
         else:
-            out.append(Break("context", self._next, missing, f"{gap_ms / 1000:.1f} s without samples"))
+            out.append(self._break("context", missing, f"{gap_ms / 1000:.1f} s without samples"))
         assert x.times is not None
         self._restart_clock(float(x.times[row]))
+
+    def _break(self, kind: Literal["gap", "context"], missing: int, reason: str) -> Break:
+        return Break(kind, self._next, self._next / self._rate, missing, reason)
 
     def _fill(self, out: list[Chunk | Break], after: FloatArray, missing: int) -> None:
         assert self._last is not None

@@ -140,7 +140,7 @@ def test_run_gives_tokens_and_breaks_to_the_last_sample(rng: np.random.Generator
     before, after = (
         Tokens.concat([item for item in part if isinstance(item, Tokens)]) for part in (out[:at], out[at + 1 :])
     )
-    assert out[at] == Break("gap", 1250, 250, out[at].reason)
+    assert out[at] == Break("gap", 1250, 5.0, 250, out[at].reason)
     # One second of warm-up after each start, then every sample is in one token.
     assert (before.start[0], before.start[-1] + before.duration[-1], before.duration.sum()) == (250, 1000, 750)
     assert (after.start[0], after.start[-1] + after.duration[-1], after.duration.sum()) == (1500, 2250, 750)
