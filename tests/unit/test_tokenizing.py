@@ -53,11 +53,16 @@ def test_a_recording_of_nothing_but_nan_is_refused(fitted: Templates) -> None:
         tokenize(Stamped(data, np.arange(2000) / 250, 250.0), fitted)
 
 
+def fail_while_writing(path: Path) -> None:
+    with replacing(path) as file:
+        file.write("new, but not all of it")
+        raise ZeroDivisionError
+
+
 def test_a_file_is_never_half_written(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), replacing(path) as file:
-        file.write("new, but not all of it")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        fail_while_writing(path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
