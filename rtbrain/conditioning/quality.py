@@ -28,6 +28,8 @@ class QualitySettings:
     """Peak-to-peak amplitude within a block above which the channel is bad at once; 0.8 of it is calm again."""
     railed_share: Share = 0.3
     """Share of a block's samples that sit exactly on its maximum or minimum when the amplifier is at its rail."""
+    railed_uv: NotNegative = 20.0
+    """A block that spans less is not at a rail: in coarsely quantised quiet EEG many samples share the extremes."""
     recover_ms: Positive = 1000.0
     """A bad channel is good again after so long without fault; its filters restart at the first calm block's end."""
 
@@ -135,7 +137,7 @@ class Quality:
         flat = span < settings.flat_uv
         self._flat = np.where(flat, self._flat + 1, 0)
         at_rail = np.maximum((block == low).sum(axis=0), (block == high).sum(axis=0))
-        railed = (at_rail >= settings.railed_share * len(block)) & ~flat
+        railed = (at_rail >= settings.railed_share * len(block)) & (span >= settings.railed_uv)
         fault = self._lost | railed | (span > settings.amplitude_uv) | (self._flat >= self._flat_blocks)
         if self._mask is None and not fault.any():
             return None, None

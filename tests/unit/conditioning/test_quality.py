@@ -171,3 +171,11 @@ def test_filled_samples_keep_their_flag(data: np.ndarray) -> None:
     stage.open(StreamInfo(RATE, NAMES))
     out = stage.process(Chunk(data[:100])) + stage.process(Chunk(data[100:110], 100, filled=True))
     assert [(chunk.start, chunk.filled) for chunk in out] == [(0, False), (100, True)]
+
+
+def test_quiet_eeg_of_coarse_resolution_is_not_at_a_rail(rng: np.random.Generator) -> None:
+    data = np.round(rng.normal(0, 1.2, (5000, len(NAMES))))  # a bit is a microvolt: many samples share the extremes
+    stage = Quality(QualitySettings())
+    stage.open(StreamInfo(160.0, NAMES))
+    stage.process(Chunk(data))
+    assert stage.bad_share() == {}
