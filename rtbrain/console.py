@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rtbrain.conditioning.units import FACTORS
 from rtbrain.inspection import Inspection
 from rtbrain.microstates.stats import Statistics
 from rtbrain.microstates.templates import Templates
@@ -29,7 +31,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
             if what not in tasks:
                 for other in tasks.values():
                     bar.update(other, visible=False)
-                tasks[what] = bar.add_task(what, total=1.0)
+                tasks[what] = bar.add_task(escape(what), total=1.0)
             bar.update(tasks[what], completed=share)
 
         yield move
@@ -46,13 +48,12 @@ def table(*headers: str, title: str | None = None) -> Table:
 def show_templates(folder: Path, templates: Templates) -> None:
     """Print what is known of a template folder."""
     report = templates.report
-    console.print(f"[bold]{folder}[/bold]: {len(templates.channels)} channels: {' '.join(templates.channels)}")
+    names = " ".join(templates.channels)
+    console.print(f"[bold]{escape(str(folder))}[/bold]: {len(templates.channels)} channels: {names}")
     if "recordings" in report:
-        settings = report["fit"]
-        console.print(
-            f"fitted by {report['method']} ({settings['n_starts']} starts, seed {settings['seed']}) "
-            f"on {len(report['recordings'])} recording(s)"
-        )
+        starts = "" if report["method"] == "aahc" else f", {report['fit']['n_starts']} starts"
+        n = len(report["recordings"])
+        console.print(f"fitted by {report['method']} (seed {report['fit']['seed']}{starts}) on {n} recording(s)")
     for i, (maps, band) in enumerate(zip(templates.maps, templates.recipe["bands"], strict=True)):
         known = report["bands"][i] if report.get("bands") else {}
         line = f"band {band['name']} ({band['low_hz']:g} to {band['high_hz']:g} Hz): {len(maps)} states"
@@ -106,8 +107,15 @@ def show_health(result: Tokenized) -> None:
     if result.missing_channels:
         console.print(f"missing channels: {', '.join(result.missing_channels)}")
     if result.bad_share:
-        bad = ", ".join(f"{name} {100 * share:.1f} %" for name, share in result.bad_share.items())
-        console.print(f"bad channels (share of time): {bad}")
+        console.print(f"bad channels (share of time): {_bad(result)}")
+
+
+def _bad(report: Inspection | Tokenized) -> str:
+    """Return the channels that were flat, railed, lost or too large, those of one share together."""
+    shares: dict[str, list[str]] = {}
+    for name, share in report.bad_share.items():
+        shares.setdefault(f"{100 * share:.1f} %", []).append(name)
+    return "; ".join(f"{share} {' '.join(names)}" for share, names in shares.items()) or "none"
 
 
 def show_inspection(found: Inspection) -> None:
@@ -126,9 +134,8 @@ def show_inspection(found: Inspection) -> None:
     rows.add_row("continuity", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items()) or "no gaps")
     for each in found.breaks:
         rows.add_row("break", each)
-    bad = ", ".join(f"{name} {100 * share:.1f} %" for name, share in found.bad_share.items())
-    rows.add_row("bad channels", bad or "none")
+    rows.add_row("bad channels", "not judged, as the unit is unknown" if found.unit not in FACTORS else _bad(found))
     for note in found.notes:
         rows.add_row("note", note)
-    console.print(f"[bold]{found.path}[/bold]")
+    console.print(f"[bold]{escape(found.path)}[/bold]")
     console.print(rows)

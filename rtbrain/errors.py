@@ -8,7 +8,8 @@ RtbrainError
 ├── UnitError        the amplitude does not fit the declared unit
 ├── RateError        the sampling rate does not fit the recipe
 ├── TemplateError    a template folder is damaged or belongs to another montage
-└── FitError         clustering cannot be done, or its best start did not converge
+├── FitError         clustering cannot be done, or its best start did not converge
+└── LeakError        a split, or what was fitted before it, lets the test side be seen in training
 
 A message says what was wrong, the value that was seen, and what to do next.
 """
@@ -50,3 +51,7 @@ class TemplateError(RtbrainError):
 
 class FitError(RtbrainError):
     """Clustering cannot be done, or its best start did not converge."""
+
+
+class LeakError(RtbrainError):
+    """A split, or what was fitted before it, lets the test side be seen in training."""

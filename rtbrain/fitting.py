@@ -1,5 +1,6 @@
 """Templates from recordings: pool GFP peaks by the same chain that runs live, cluster them, describe the result."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rtbrain import __version__
-from rtbrain.conditioning.channels import canonical, canonical_channels, is_scalp
+from rtbrain.conditioning.channels import canonical_channels, is_scalp
 from rtbrain.conditioning.quality import Quality
 from rtbrain.errors import ChannelError, FitError, RtbrainError
 from rtbrain.messages import Break, FloatArray
@@ -144,10 +145,14 @@ def fit_templates(
     ks: Sequence[int] = (),
     peak_settings: PeakSettings | None = None,
     unit: str | None = None,
+    stream: str | None = None,
     progress: Progress | None = None,
 ) -> Templates:
     """Fit templates of every band to recordings; with `ks`, scan these numbers of states and take the best."""
-    sources: list[tuple[str, Source]] = [(str(path), open_recording(path, unit=unit)) for path in paths]
+    twice = [str(path) for path, n in Counter(path.resolve() for path in paths).items() if n > 1]
+    if twice:
+        raise FitError(f"each recording counts once; named twice: {', '.join(twice)}")
+    sources: list[tuple[str, Source]] = [(str(path), open_recording(path, unit=unit, stream=stream)) for path in paths]
     return fit_sources(sources, recipe, settings, ks=ks, peak_settings=peak_settings, progress=progress)
 
 
@@ -164,7 +169,7 @@ def fit_sources(
     if not sources:
         raise FitError("no recordings were given; name at least one file")
     peak_settings = peak_settings or PeakSettings()
-    names = tuple(canonical(name) for name in recipe.channels.names) or common_channels(sources)
+    names = tuple(canonical_channels(recipe.channels.names)) or common_channels(sources)
     recipe = replace(recipe, channels=replace(recipe.channels, names=names))
     fits: list[Fit] = []
     bands: list[dict[str, Any]] = []

@@ -1,5 +1,6 @@
 """What a recording holds, before anything is decided with it."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,14 @@ class Inspection:
         return asdict(self)
 
 
-def inspect_recording(path: Path, unit: str | None = None) -> Inspection:
+def inspect_recording(
+    path: Path,
+    unit: str | None = None,
+    stream: str | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Inspection:
     """Read a whole recording once and report on it; doubled channel names and damaged files raise."""
-    source = open_recording(path, unit=unit)
+    source = open_recording(path, unit=unit, stream=stream)
     info = source.info
     canonical_channels(info.channels)
     factor = FACTORS.get(info.unit)
@@ -59,6 +65,7 @@ def inspect_recording(path: Path, unit: str | None = None) -> Inspection:
     spreads: list[float] = []
     fitting: tuple[str, ...] = ()
     for chunk in source.chunks(size=max(2, round(info.rate_hz))):
+        progress((chunk.start + len(chunk)) / max(1, source.n_samples))
         spreads.append(amplitude(chunk.data))
         fitting = fitting or tuple(plausible_units(chunk.data))
         for item in chain.process(Chunk(chunk.data * (factor or 1.0), chunk.start, chunk.times)):

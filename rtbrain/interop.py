@@ -1,5 +1,6 @@
 """Templates as pycrostates' .fif files, so that labs can go on with what they have."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,13 @@ from rtbrain.errors import SourceError, TemplateError
 from rtbrain.microstates.templates import Templates, referenced
 from rtbrain.pipeline import Recipe
 from rtbrain.topography import montage_info
+from rtbrain.writing import replacing
 
 
 def _pycrostates() -> Any:
-    try:
-        import pycrostates.io
-        import pycrostates.io.fiff
-    except ImportError as error:
-        raise SourceError(
-            "pycrostates' .fif files need pycrostates; install it by `pip install rtbrain[files]`"
-        ) from error
+    import pycrostates.io
+    import pycrostates.io.fiff
+
     return pycrostates.io
 
 
@@ -28,8 +26,7 @@ def write_fif(templates: Templates, path: Path, band: int = 0) -> None:
     """Write one band's templates as a fitted pycrostates ModKMeans (the maps stand in for the fitted data)."""
     maps = templates.maps[band]
     reports = templates.report.get("bands", [])
-    temporary = path.with_name(f".part-{path.name}")
-    try:
+    with replacing(path) as temporary:
         # pycrostates has no public writer for maps that it did not fit itself.
         _pycrostates().fiff._write_cluster(
             str(temporary),
@@ -44,9 +41,17 @@ def write_fif(templates: Templates, path: Path, band: int = 0) -> None:
             tol=templates.report.get("fit", {}).get("tolerance", 1e-6),
             GEV_=reports[band]["gev"] if reports else 0.0,
         )
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+def is_clustering(path: Path) -> bool:
+    """Say whether a file is a pycrostates clustering."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whatever MNE has to say of a file that is something else
+            _pycrostates().read_cluster(str(path))
+    except (RuntimeError, ValueError, OSError, KeyError, TypeError, AttributeError):
+        return False
+    return True
 
 
 def read_fif(path: Path, recipe: Recipe) -> Templates:
@@ -55,10 +60,9 @@ def read_fif(path: Path, recipe: Recipe) -> Templates:
         raise TemplateError(f"a pycrostates file holds templates of one band, the recipe has {len(recipe.bands)}")
     if not path.is_file():
         raise SourceError(f"{path} does not exist")
-    try:
-        cluster = _pycrostates().read_cluster(str(path))
-    except (RuntimeError, ValueError, OSError, KeyError, TypeError) as error:
-        raise SourceError(f"{path} cannot be read as a pycrostates clustering ({error})") from error
+    if not is_clustering(path):
+        raise SourceError(f"{path} is no clustering of pycrostates; save one by its `ModKMeans.save`")
+    cluster = _pycrostates().read_cluster(str(path))
     names = tuple(canonical_channels(cluster.info["ch_names"]))
     maps = referenced(np.asarray(cluster.cluster_centers_, np.float64))
     recipe = replace(recipe, channels=replace(recipe.channels, names=names))

@@ -1,7 +1,8 @@
 """The recipe, and the only place where the order of the stages is written."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from rtbrain.conditioning.channels import ChannelSettings, PickChannels
@@ -14,7 +15,7 @@ from rtbrain.config import NotNegative, parse
 from rtbrain.errors import ConfigError, TemplateError
 from rtbrain.messages import Chunk
 from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples
-from rtbrain.microstates.templates import Templates
+from rtbrain.microstates.templates import Templates, load
 from rtbrain.stage import Chain, Stage
 from rtbrain.tokens.interleave import Interleave
 from rtbrain.tokens.runs import MergeRuns, MinDuration
@@ -55,6 +56,19 @@ class Recipe:
         return parse(cls, values, where)
 
 
+def load_templates(folder: str | Path) -> tuple[Templates, Recipe]:
+    """Read a template folder and its recipe, and check that they belong together."""
+    templates = load(folder)
+    try:
+        recipe = Recipe.from_dict(templates.recipe, f"the recipe in {folder}")
+    except ConfigError as error:
+        raise TemplateError(f"{error}; fit the templates again") from error
+    if len(recipe.bands) != len(templates.maps):
+        raise TemplateError(f"{folder}: the recipe has {len(recipe.bands)} bands, the maps {len(templates.maps)}")
+    # Keys that the file leaves out take their defaults, so that everybody finds them.
+    return replace(templates, recipe=recipe.to_dict()), recipe
+
+
 def build(
     recipe: Recipe,
     templates: Templates | None = None,
@@ -84,7 +98,8 @@ def build(
 
 
 def _conditioning(recipe: Recipe, band: Band) -> list[Stage[Any, Any]]:
-    return [BandFilter(band, recipe.notch), WarmUp(recipe.warmup_ms), AverageReference()]
+    highest_hz = max(each.high_hz for each in recipe.bands)
+    return [BandFilter(band, recipe.notch, highest_hz), WarmUp(recipe.warmup_ms), AverageReference()]
 
 
 def _tokenizing(recipe: Recipe, templates: Templates, band: int) -> list[Stage[Any, Any]]:

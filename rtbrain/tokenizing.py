@@ -1,37 +1,37 @@
 """Tokens of a recording, and the files they are written to."""
 
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rtbrain import __version__
 from rtbrain.conditioning.channels import PickChannels
 from rtbrain.conditioning.continuity import Continuity
 from rtbrain.conditioning.quality import Quality
-from rtbrain.errors import SourceError
-from rtbrain.messages import UNLABELLED, Break, StreamInfo, Tokens
+from rtbrain.errors import ConfigError, SourceError
+from rtbrain.messages import UNLABELLED, Break, StreamInfo, Token, Tokens
 from rtbrain.microstates.stats import Statistics, statistics
-from rtbrain.microstates.templates import Templates
+from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe, build, run
 from rtbrain.sources.chunking import Size, Source
+from rtbrain.writing import replacing
 
 COLUMNS = {
-    "onset": "start of the token in seconds after the recording's first sample",
+    "onset": "start of the token in seconds after the recording's first sample; the first one follows the warm-up",
     "duration": "seconds",
     "band": "name of the frequency band",
     "state": "microstate, counted from 0 as the templates are; n/a where no template could be assigned",
     "start": "first sample, counted at the tokenizer's rate",
     "samples": "duration in samples at that rate",
     "gfp": "mean global field power in microvolts",
-    "gfp_rel": "log of mean GFP over its running level when the token closed",
+    "gfp_rel": "natural logarithm of mean GFP over its running level when the token closed",
     "corr": "mean absolute spatial correlation with the state's template",
     "quality": "mean share of good channels; filled-in samples count 0",
     "gev": "share of the field's variance that the template explains during the token",
 }
+HEADER = "\t".join(COLUMNS) + "\n"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,12 @@ def tokenize(
         (breaks if isinstance(item, Break) else parts).append(item)
     tokens = Tokens.concat(parts)
     bad_share = chain.find(Quality).bad_share()
-    if len(tokens) and (tokens.state == UNLABELLED).all():
+    if not len(tokens):
+        raise SourceError(
+            f"{source.duration_s:.1f} s give no token: the first {recipe.warmup_ms / 1000:g} s after every start or "
+            "break are the filters' warm-up; give a longer recording"
+        )
+    if (tokens.state == UNLABELLED).all():
         raise SourceError(
             f"not one of {source.duration_s:.0f} s could be labelled; channels that are flat, lost or too large most "
             f"of the time: {', '.join(name for name, share in bad_share.items() if share > 0.5) or 'none'}; "
@@ -107,6 +112,7 @@ def write_tsv(path: Path, result: Tokenized, templates: Templates, source_name: 
         "source": source_name,
         "rate_hz": rate_hz,
         "columns": COLUMNS,
+        "templates": {"channels": templates.channels, "sha256": fingerprint(templates)},
         "recipe": templates.recipe,
         "continuity": result.continuity,
         "breaks": [{"onset": each.at_s, "kind": each.kind, "reason": each.reason} for each in result.breaks],
@@ -114,28 +120,32 @@ def write_tsv(path: Path, result: Tokenized, templates: Templates, source_name: 
         "bad_share": result.bad_share,
         "statistics": {name: each.to_dict() for name, each in result.statistics.items()},
     }
-    with ExitStack() as stack:
-        table, text = stack.enter_context(replacing(path)), stack.enter_context(replacing(card))
-        table.write("\t".join(COLUMNS) + "\n")
-        for token in result.tokens:
-            state = "n/a" if token.state == UNLABELLED else str(token.state)
-            gev = token.explained / token.power if token.power else 0.0
-            table.write(
-                f"{token.start / rate_hz:.6f}\t{token.duration / rate_hz:.6f}\t{bands[token.band]}\t{state}\t"
-                f"{token.start}\t{token.duration}\t{token.gfp:.6g}\t{token.gfp_rel:.6g}\t{token.corr:.6g}\t"
-                f"{token.quality:.6g}\t{gev:.6g}\n"
-            )
-        text.write(json.dumps(about, indent=2) + "\n")
+    with replacing(path) as table_path, replacing(card) as card_path:
+        with table_path.open("w", encoding="utf-8") as table:
+            table.write(HEADER)
+            for token in result.tokens:
+                table.write(_row(token, bands[token.band], rate_hz))
+        card_path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return card
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[str]]:
-    """Open a file for writing under a temporary name that becomes `path` only when all went well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _row(token: Token, band: str, rate_hz: float) -> str:
+    state = "n/a" if token.state == UNLABELLED else str(token.state)
+    gev = token.explained / token.power if token.power else 0.0
+    return (
+        f"{token.start / rate_hz:.6f}\t{token.duration / rate_hz:.6f}\t{band}\t{state}\t{token.start}\t"
+        f"{token.duration}\t{token.gfp:.6g}\t{token.gfp_rel:.6g}\t{token.corr:.6g}\t{token.quality:.6g}\t{gev:.6g}\n"
+    )
+
+
+def check_target(path: Path) -> None:
+    """Refuse to overwrite anything that is not a token table, or the JSON file beside one, of an earlier run."""
+    card = path.with_suffix(".json")
+    if path.suffix == ".json":
+        raise ConfigError(f"{path} is where the tokens' description goes; give the table another ending, such as .tsv")
+    if not path.parent.is_dir():
+        raise ConfigError(f"the folder of {path} does not exist")
+    if path.exists() and not path.read_bytes().startswith(HEADER.encode()):
+        raise ConfigError(f"{path} exists and is no token table; choose another name or remove it")
+    if card.exists() and not path.exists():
+        raise ConfigError(f"{card} exists, and the tokens' description would overwrite it; choose another name")

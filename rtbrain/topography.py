@@ -8,6 +8,7 @@ import numpy as np
 
 from rtbrain.errors import ChannelError
 from rtbrain.microstates.templates import Templates
+from rtbrain.writing import replacing
 
 
 def montage_info(channels: Sequence[str]) -> Any:
@@ -88,9 +89,5 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _write(figure: Any, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    try:
+    with replacing(path) as temporary:
         figure.savefig(temporary, dpi=130, format="png")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

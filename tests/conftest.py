@@ -28,5 +28,5 @@ def data() -> Path:
 def no_leaked_threads() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
-    leaked = [thread.name for thread in set(threading.enumerate()) - before if not thread.daemon]
+    leaked = [thread.name for thread in set(threading.enumerate()) - before if thread.is_alive()]
     assert not leaked, f"the test left threads behind: {leaked}"

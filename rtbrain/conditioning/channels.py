@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rtbrain.config import Share
-from rtbrain.errors import ChannelError
+from rtbrain.errors import ChannelError, StreamError
 from rtbrain.messages import Chunk, IntArray, StreamInfo
 
 RENAMED = {"t3": "t7", "t4": "t8", "t5": "p7", "t6": "p8"}
@@ -75,7 +75,8 @@ class PickChannels:
     def open(self, info: StreamInfo) -> StreamInfo:
         """Find the recipe's channels; refuse doubled names and too small a share."""
         found = canonical_channels(info.channels)
-        wanted = tuple(canonical(name) for name in self.settings.names) or tuple(found)
+        wanted = tuple(canonical_channels(self.settings.names)) or tuple(found)
+        self._n_columns = len(info.channels)
         here = [name for name in wanted if name in found]
         self.missing = tuple(name for name in wanted if name not in found)
         if len(here) < self.settings.min_coverage * len(wanted):
@@ -92,7 +93,9 @@ class PickChannels:
         return replace(info, channels=tuple(here))
 
     def process(self, x: Chunk) -> Chunk:
-        """Pick the columns."""
+        """Pick the columns; refuse a stream that has changed their number."""
+        if x.data.shape[1] != self._n_columns:
+            raise StreamError(f"the stream had {self._n_columns} channels and now has {x.data.shape[1]}; open it anew")
         if self._positions is None:
             return x
         return Chunk(np.take(x.data, self._positions, axis=1), x.start, x.times)

@@ -43,8 +43,11 @@ class ContinuitySettings:
     """Longest gap that is interpolated."""
     break_ms: NotNegative = 2000.0
     """Longest gap after which the token context goes on."""
-    jitter_ms: NotNegative = 5.0
-    """How far a stamp may stray, beyond half a sample, before it counts as a gap or repeat."""
+    jitter_ms: NotNegative = 20.0
+    """How far a stamp may stray, beyond half a sample, before it counts as a gap or repeat.
+
+    While all stamps of a stream have lain exactly on the grid, as those of files do, a jump by whole samples counts at
+    once, however small."""
     smoothing_s: Positive = 5.0
     """Time constant over which stamps are averaged."""
     max_rate_error: Share = 0.01
@@ -89,6 +92,7 @@ class Continuity:
         self._filter = np.array([gain]), np.array([1.0, gain - 1.0])
         self._keep = 1.0 - gain
         self._tolerance = self.settings.jitter_ms / 1000 + 0.5 / self._rate
+        self._exact = True  # no stamp has strayed from the grid so far
         self.counts, self.origin_s = ContinuityCounts(), None
         self._next, self._smooth, self._last = 0, 0.0, None
         self._repeating = False
@@ -134,14 +138,24 @@ class Continuity:
         before[0], before[1:] = self._smooth, smooth[:-1]
         jump = deviation - before
         slips = np.abs(smooth) > SLIP / self._rate
-        events = (np.abs(jump) > self._tolerance) | slips
+        jumps = np.abs(jump) > self._tolerance
+        if self._exact:
+            whole = np.round(jump * self._rate)
+            # One sample back is left to the slips: sources that stamp samples in pairs do that all the time.
+            lost = ((whole > 0) | (whole < -1)) & (np.abs(jump - whole / self._rate) < EXACT_S)
+            jumps |= lost
+            strayed = np.logical_or.accumulate(~(exact | lost))
+            jumps[1:] &= ~strayed[:-1] | (np.abs(jump[1:]) > self._tolerance)
+        events = jumps | slips
         i = int(events.argmax()) if events.any() else n
         if i:
             self._emit(out, x, row, row + i)
             self._smooth = float(smooth[i - 1])
+            self._exact = self._exact and bool(exact[:i].all())
         if i == n:
             return len(x)
-        if abs(jump[i]) <= self._tolerance:
+        if not jumps[i]:
+            self._exact = False
             sign = 1 if smooth[i] > 0 else -1
             self._smooth = float(smooth[i]) - sign / self._rate
             return self._slip(out, x, row + i, sign)

@@ -39,14 +39,17 @@ class NotchSettings:
     """Width of the notch at -3 dB."""
 
 
-def decimation_factor(rate_hz: float) -> int:
-    """Return the whole factor that brings a rate closest to 250 Hz within 200 to 320 Hz; 1 if there is none."""
+def decimation_factor(rate_hz: float, highest_hz: float = 40.0) -> int:
+    """Return the whole factor that brings a rate closest to 250 Hz within 200 to 320 Hz; 1 if there is none.
+
+    The new rate is at least four times the highest band edge, so that the low-pass against aliases stays clear of it.
+    """
     low, high = TARGET_HZ
-    factors = [m for m in range(1, int(rate_hz // low) + 1) if low <= rate_hz / m <= high]
+    factors = [m for m in range(1, int(rate_hz // low) + 1) if max(low, 4 * highest_hz) <= rate_hz / m <= high]
     return min(factors, key=lambda m: abs(rate_hz / m - IDEAL_HZ), default=1)
 
 
-def design(band: Band, notch: NotchSettings | None, rate_hz: float) -> FloatArray:
+def design(band: Band, notch: NotchSettings | None, rate_hz: float, factor: int = 1) -> FloatArray:
     """Return the sections of a band's filter at the source's rate: notch, band-pass, low-pass against aliases."""
     if rate_hz < 2.5 * band.high_hz:
         raise RateError(
@@ -58,7 +61,6 @@ def design(band: Band, notch: NotchSettings | None, rate_hz: float) -> FloatArra
         if notch.hz >= rate_hz / 2:
             raise RateError(f"a notch at {notch.hz:g} Hz needs a rate above {2 * notch.hz:g} Hz, not {rate_hz:g} Hz")
         parts.insert(0, signal.tf2sos(*signal.iirnotch(notch.hz, notch.hz / notch.width_hz, fs=rate_hz)))
-    factor = decimation_factor(rate_hz)
     if factor > 1:
         # -60 dB from the lowest frequency on that folds into the band; flat and quick below.
         parts.append(signal.cheby2(6, 60, rate_hz / factor - band.high_hz, fs=rate_hz, output="sos"))
@@ -97,14 +99,16 @@ class BandFilter:
     This costs a tenth of a `sosfilt` call for a live chunk, and less than one for long chunks too.
     """
 
-    def __init__(self, band: Band, notch: NotchSettings | None = None) -> None:
+    def __init__(self, band: Band, notch: NotchSettings | None = None, highest_hz: float | None = None) -> None:
         self.band, self.notch = band, notch
+        self.highest_hz = highest_hz or band.high_hz
+        """The highest edge of all bands of the recipe, which have to share one rate."""
 
     def open(self, info: StreamInfo) -> StreamInfo:
         """Design the filter; its delay is declared at 10 Hz, or at the centre of a band without 10 Hz."""
         low, high = self.band.low_hz, self.band.high_hz
-        sos = design(self.band, self.notch, info.rate_hz)
-        self._factor = decimation_factor(info.rate_hz)
+        self._factor = decimation_factor(info.rate_hz, self.highest_hz)
+        sos = design(self.band, self.notch, info.rate_hz, self._factor)
         self._size = self._factor * -(-MIN_BLOCK // self._factor)
         self._product = block_response(sos, self._size, self._factor)
         self._n_state = 2 * len(sos)

@@ -5,13 +5,15 @@ block of `block_ms` of sample time. Chunks are cut there, so each has one mask. 
 see a value that is not finite: a bad channel's last finite value is held instead.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from rtbrain.config import NotNegative, Positive, Share
 from rtbrain.messages import BoolArray, Chunk, FloatArray, IntArray, StreamInfo
+
+LIMIT_UV = 1e6
+"""No amplifier measures a volt on the scalp: such a value is as lost as one that is not a number."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,12 @@ class Quality:
         return []
 
     def _hold(self, data: FloatArray) -> tuple[FloatArray, BoolArray | None]:
-        """Replace what is not finite by the channel's last finite value; also return where that was."""
-        if math.isfinite(np.vdot(data, data)):  # the quickest way to see that every value is finite
+        """Replace what is lost by the channel's last true value; also return where that was, None if nowhere."""
+        if np.vdot(data, data) < LIMIT_UV**2:  # the quickest way to see that every value is finite, and no nonsense
             return data, None
-        lost: BoolArray = ~np.isfinite(data)
+        lost: BoolArray = ~(np.abs(data) < LIMIT_UV)
+        if not lost.any():
+            return data, None
         rows = np.where(lost, 0, np.arange(1, len(data) + 1)[:, None])
         newest = np.maximum.accumulate(rows, axis=0)  # 0: nothing finite yet in this chunk
         return np.take_along_axis(np.vstack([self._held, data]), newest, axis=0), lost

@@ -106,7 +106,7 @@ class _Measure:
         self._level = RunningLevel(self.settings.level_s * info.rate_hz)
         self._mask: bytes | None = None
         self._seen_by = self._scaled(self._maps, len(info.channels))  # the maps as the current mask sees them
-        self._n_good = len(info.channels)
+        self._n_good, self._enough = len(info.channels), True
 
     def _scaled(self, maps: FloatArray, n_good: int) -> FloatArray:
         # A sample's GFP is its norm over the root of the number of channels: so scaled, products are GFP x correlation.
@@ -119,16 +119,18 @@ class _Measure:
             return
         self._mask = mask
         self._n_good = self._maps.shape[1] if good is None else int(good.sum())
-        enough = self._n_good >= max(3, self._min_coverage * len(self._templates.channels))
+        self._enough = self._n_good >= max(3, self._min_coverage * len(self._templates.channels))
         maps = self._maps if good is None else referenced(self._maps, good)
-        self._seen_by = self._scaled(maps if enough else np.zeros_like(maps), self._n_good)
+        self._seen_by = self._scaled(maps if self._enough else np.zeros_like(maps), self._n_good)
 
     def __call__(self, x: Chunk) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return along (n, states), GFP, level and quality (n,)."""
         self._look(x.good)
         gfp = global_field_power(x.data, self._n_good)
         along = project(x.data, self._seen_by, x.start)[:, : self.n_states]
-        return along, gfp, self._level(gfp), np.full(len(x), x.quality)
+        # What too few channels see is no field of the brain's: the level waits until there are enough again.
+        level = self._level(gfp) if self._enough else np.full(len(x), self._level.value)
+        return along, gfp, level, np.full(len(x), x.quality)
 
 
 class LabelSamples:
@@ -215,6 +217,8 @@ class LabelPeaks:
         table, self._held = self._held[: stop - start], self._held[stop - start :]
         state = spread(peaks, states, start, stop, self._max_gap)
         along = table[:, :-3]
+        if not along[:, 0].all():  # a peak does not reach samples without enough good channels
+            state = np.where(along.any(axis=1), state, UNLABELLED)
         return Labels(start, state, own_value(along, state), along, table[:, -3], table[:, -2], table[:, -1])
 
     def _label_peaks(self, along: FloatArray) -> IntArray:

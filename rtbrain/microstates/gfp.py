@@ -27,6 +27,11 @@ class RunningLevel:
         self._gain = 1.0 / max(1.0, time_constant)
         self._total = self._weight = 0.0  # weighted sum of the values, and the sum of their weights
 
+    @property
+    def value(self) -> float:
+        """The level now; 0 before the first value."""
+        return self._total / self._weight if self._weight else 0.0
+
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return the level after each value; `time_constant` is in values."""
         gain, keep, total, weight = self._gain, 1.0 - self._gain, self._total, self._weight

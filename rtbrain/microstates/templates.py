@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 
 from rtbrain.errors import TemplateError
 from rtbrain.messages import BoolArray, FloatArray
+from rtbrain.writing import replacing
 
 NPZ, JSON = "templates.npz", "templates.json"
 FORMAT = 1
@@ -54,10 +54,9 @@ def referenced(maps: FloatArray, good: BoolArray | None = None) -> FloatArray:
 def save(templates: Templates, folder: Path) -> None:
     """Write a template folder: both files under temporary names first, so that none is ever half written."""
     folder.mkdir(parents=True, exist_ok=True)
-    npz, text = folder / f".{NPZ}.{os.getpid()}", folder / f".{JSON}.{os.getpid()}"
-    try:
+    arrays = {f"band{i}": maps for i, maps in enumerate(templates.maps)}
+    with replacing(folder / NPZ) as npz, replacing(folder / JSON) as text:
         with npz.open("wb") as file:
-            arrays = {f"band{i}": maps for i, maps in enumerate(templates.maps)}
             np.savez(file, allow_pickle=False, channels=np.array(templates.channels), **arrays)
         card = {
             "format": FORMAT,
@@ -66,16 +65,20 @@ def save(templates: Templates, folder: Path) -> None:
             "recipe": templates.recipe,
             "report": templates.report,
         }
-        text.write_text(json.dumps(card, indent=2) + "\n")
-        npz.replace(folder / NPZ)
-        text.replace(folder / JSON)
-    finally:
-        npz.unlink(missing_ok=True)
-        text.unlink(missing_ok=True)
+        text.write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 
 
-def load(folder: Path) -> Templates:
+def fingerprint(templates: Templates) -> str:
+    """Return a SHA-256 of channels and maps, to tell by which templates tokens were made."""
+    digest = hashlib.sha256(json.dumps(templates.channels).encode())
+    for maps in templates.maps:
+        digest.update(np.ascontiguousarray(maps).tobytes())
+    return digest.hexdigest()
+
+
+def load(folder: str | Path) -> Templates:
     """Read a template folder and verify it: hash, shapes, names, finite values."""
+    folder = Path(folder)
     npz, text = folder / NPZ, folder / JSON
     for path in (npz, text):
         if not path.is_file():
@@ -83,7 +86,7 @@ def load(folder: Path) -> Templates:
                 f"{folder} is no template folder: {path.name} is missing; make one by `rtbrain templates fit`"
             )
     try:
-        card = json.loads(text.read_text())
+        card = json.loads(text.read_text(encoding="utf-8"))
         content = npz.read_bytes()
         if hashlib.sha256(content).hexdigest() != card["sha256"]:
             raise TemplateError(

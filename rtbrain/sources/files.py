@@ -73,6 +73,18 @@ def parts(
     return found
 
 
+def clip(pieces: Sequence[Part], first: int, stop: int) -> list[Part]:
+    """Return what samples `first` to `stop` are made of, counted over the pieces."""
+    found, before = [], 0
+    for part in pieces:
+        n = part.stop - part.first
+        a, b = max(first - before, 0), min(stop - before, n)
+        if a < b:
+            found.append(Part(part.first + a, part.first + b, part.shift_s))
+        before += n
+    return found
+
+
 def open_file(path: Path, kind: str, *, unit: str | None) -> Recording:
     """Open a file through MNE; see `open_recording`.
 
@@ -115,6 +127,7 @@ def open_file(path: Path, kind: str, *, unit: str | None) -> Recording:
     if not n_samples:
         raise SourceError(f"{path}: the file holds no samples")
     scale, unit = _scale(path, kind, raw, names, header, unit)
+    factor = None if (scale == 1.0).all() else scale
     notes = header.notes if header else ()
     notes += tuple(text for text in said if not _BENIGN.search(text))
     notes += tuple(
@@ -125,9 +138,16 @@ def open_file(path: Path, kind: str, *, unit: str | None) -> Recording:
         format=kind,
         info=StreamInfo(rate_hz, names, unit),
         n_samples=n_samples,
-        reader=partial(_blocks, path, raw, picks, pieces, None if (scale == 1.0).all() else scale),
+        reader=partial(_blocks, path, raw, picks, pieces, factor),
         notes=notes,
+        seek=partial(_seek, path, raw, picks, pieces, factor),
     )
+
+
+def _seek(
+    path: Path, raw: Any, picks: list[int], pieces: list[Part], scale: FloatArray | None, first: int, stop: int
+) -> Iterator[Chunk]:
+    return _blocks(path, raw, picks, clip(pieces, first, stop), scale)
 
 
 def _blocks(path: Path, raw: Any, picks: list[int], pieces: list[Part], scale: FloatArray | None) -> Iterator[Chunk]:
@@ -189,7 +209,9 @@ def _read_raw(path: Path, kind: str, options: dict[str, Any]) -> tuple[Any, list
 
 def _edf_channels(path: Path, header: EdfHeader) -> tuple[list[int], int]:
     """Return the positions of the EEG channels and their common number of samples per record."""
-    kept = [i for i, name in enumerate(header.labels) if name.lower() not in ANNOTATION_LABELS and is_eeg_name(name)]
+    # A channel without a name is no electrode: some BDF files leave the trigger channel's label empty.
+    named = [i for i, name in enumerate(header.labels) if name and name.lower() not in ANNOTATION_LABELS]
+    kept = [i for i in named if is_eeg_name(header.labels[i])]
     # `%` or `bpm` is no EEG; where no channel has a voltage, the units are missing, not the EEG.
     voltage = [i for i in kept if not header.dimensions[i] or unit_name(header.dimensions[i]) in VOLTS]
     kept = voltage or kept

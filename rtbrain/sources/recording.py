@@ -5,7 +5,8 @@ the stamps jump, so that the continuity stage applies one gap rule to both.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,8 +33,19 @@ FORMATS = {
 _SIDECARS = {".eeg": ".vhdr", ".vmrk": ".vhdr", ".fdt": ".set"}
 
 
+class SeekableSource(Source):
+    """A source that can begin anywhere without reading what comes before."""
+
+    @abstractmethod
+    def rows(self, first: int, stop: int) -> Iterator[Chunk]:
+        """Give samples `first` to `stop` only; chunks count from 0, time stamps are those of the whole source."""
+
+    def _produce(self) -> Iterator[Chunk]:
+        return self.rows(0, self.n_samples)
+
+
 @dataclass(frozen=True)
-class Recording(Source):
+class Recording(SeekableSource):
     """A file on disk, opened and checked; the samples are read while `chunks` runs."""
 
     path: Path
@@ -45,9 +57,63 @@ class Recording(Source):
     """Starts a pass over the file: chunks of some seconds each."""
     notes: tuple[str, ...] = ()
     """What is odd about the file but no reason to refuse it; for the log."""
+    seek: Callable[[int, int], Iterator[Chunk]] | None = field(default=None, repr=False)
+    """As `rows`; None where the format cannot be read from its middle."""
+
+    def rows(self, first: int, stop: int) -> Iterator[Chunk]:
+        """Give samples `first` to `stop` only."""
+        if self.seek is None:
+            return trim(self.reader(), first, stop)
+        return self.seek(first, stop)
 
     def _produce(self) -> Iterator[Chunk]:
         return self.reader()
+
+
+@dataclass(frozen=True)
+class Excerpt(SeekableSource):
+    """Some consecutive samples of another source, as a source."""
+
+    source: Source
+    first: int
+    info: StreamInfo
+    n_samples: int
+
+    def rows(self, first: int, stop: int) -> Iterator[Chunk]:
+        """Give samples `first` to `stop` of the excerpt."""
+        first, stop = self.first + first, self.first + stop
+        if isinstance(self.source, SeekableSource):
+            return self.source.rows(first, stop)
+        return trim(self.source.chunks(), first, stop)
+
+
+def excerpt(source: Source, start_s: float, seconds: float) -> Excerpt:
+    """Return so many seconds of a source from `start_s` on; time lost in interruptions does not count.
+
+    Raises
+    ------
+    SourceError
+        The source does not last so long.
+    """
+    first, n = round(start_s * source.info.rate_hz), round(seconds * source.info.rate_hz)
+    if first + n == source.n_samples + 1:  # both ends rounded up
+        n -= 1
+    if first < 0 or n < 1 or first + n > source.n_samples:
+        raise SourceError(
+            f"seconds {start_s:g} to {start_s + seconds:g} are not in a recording of {source.duration_s:g} s"
+        )
+    return Excerpt(source, first, source.info, n)
+
+
+def trim(chunks: Iterable[Chunk], first: int, stop: int) -> Iterator[Chunk]:
+    """Yield rows `first` to `stop` of a source that is read from its beginning, counted from 0."""
+    for chunk in chunks:
+        if chunk.start >= stop:
+            return
+        a, b = max(first - chunk.start, 0), min(stop - chunk.start, len(chunk))
+        if a < b:
+            times = None if chunk.times is None else chunk.times[a:b]
+            yield Chunk(chunk.data[a:b], chunk.start + a - first, times)
 
 
 def ending(path: Path) -> str | None:

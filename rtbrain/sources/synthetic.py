@@ -41,7 +41,7 @@ class SyntheticSettings:
 
     rate_hz: float = 250.0
     channels: tuple[str, ...] = TEN_TWENTY_19
-    """Names of the 10-10 system; see electrodes.ELECTRODES."""
+    """Names of the 10-10 system; see electrodes.POSITIONS."""
     n_states: int = 4
     """Number of microstates, 1 to MAX_STATES."""
     duration_s: float = 60.0

@@ -28,7 +28,6 @@ class Interleave:
         """Open all branches; the slowest one decides the delay."""
         infos = [branch.open(info) for branch in self._branches]
         self._waiting = NO_TOKENS
-        self._started = False
         return replace(
             infos[0],
             wait_s=max(each.wait_s for each in infos),
@@ -37,10 +36,6 @@ class Interleave:
 
     def process(self, x: Chunk) -> Tokens:
         """Run all branches and let go of the tokens whose order is certain."""
-        if not self._started:
-            for merge in self._merges:
-                merge.until = x.start
-            self._started = True
         parts = [tokens for branch in self._branches for tokens in branch.process(x)]
         if len(self._branches) == 1:
             return Tokens.concat(parts)

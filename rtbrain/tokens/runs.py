@@ -90,6 +90,7 @@ class MergeRuns:
 
     def open(self, info: StreamInfo) -> StreamInfo:
         """Start without an open run."""
+        self.until = 0
         self._open: tuple[int, int, FloatArray, float] | None = None  # state, start, sums of attributes, level
         return info
 

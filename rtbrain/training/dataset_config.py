@@ -1,6 +1,6 @@
 """A data set as a YAML file: where it is, how it is read, its tasks, its recipe and how a model is trained on it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,6 +97,7 @@ class DatasetConfig:
     layout: str = ""
     """The folders and files that are expected below the root."""
     root: str | None = None
+    """Where the set is; in a YAML file, relative to that file."""
     options: dict[str, Any] = field(default_factory=dict)
     """What the reader itself needs to know; see the reader."""
     same_person: tuple[tuple[str, ...], ...] = ()
@@ -136,4 +137,6 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
     config = parse(DatasetConfig, load_yaml(path), str(path))
     if not config.tasks:
         raise ConfigError(f"{path} names no task")
+    if config.root is not None:
+        config = replace(config, root=str(path.parent / Path(config.root).expanduser()))
     return config

@@ -19,7 +19,8 @@ class Trial:
     name: str
     """Unique within the data set, such as `sub-01_run-03` or `s05_trial-17`; the key of caches and tables."""
     files: tuple[Path, ...]
-    """All files that the samples rest on; their content decides whether two trials are the same recording."""
+    """All files that the samples rest on, the one that holds them first; a header beside it may name it, so only
+    the first one's content decides whether two trials are the same recording."""
     length_s: float
     open: Callable[[], Source] = field(repr=False, compare=False)
     """Opens the trial's samples, and only these."""

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,11 @@ def masked(n: int, rng: np.random.Generator) -> list[Any]:
     return pieces
 
 
+def late(n: int, rng: np.random.Generator) -> list[Any]:
+    """As masked, but far along on the grid, as after a break; long enough for tokens of slow bands."""
+    return [replace(piece, start=piece.start + 50_003) for piece in masked(5 * n, rng)]
+
+
 def with_silence(n: int, rng: np.random.Generator) -> list[Any]:
     """Masked data whose field power rises without a peak for 400 ms, so that the longest wait is reached."""
     pieces = masked(n, rng)
@@ -98,6 +103,7 @@ RECIPES = {
         bands=(Band("theta", 3, 8), Band("alpha", 8, 13), Band("beta", 13, 30, order=3)),
         min_duration_ms=12,
     ),
+    "a slow band beside a quick one": Recipe(bands=(Band("slow", 0.5, 2), Band("alpha", 8, 13))),
 }
 
 CASES = [
@@ -126,6 +132,14 @@ CASES = [
         Interleave,
         lambda: build(RECIPES["three bands"], templates(3)).stages[-1],
         masked,
+        waits=False,
+    ),
+    Case(
+        Interleave,
+        lambda: build(RECIPES["a slow band beside a quick one"], templates(2)).stages[-1],
+        late,
+        StreamInfo(1000.0, NAMES),
+        "Interleave, decimating after a break",
         waits=False,
     ),
     *(

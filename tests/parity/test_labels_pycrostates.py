@@ -88,7 +88,7 @@ def ours(chunks: list[Chunk], maps: FloatArray, info: StreamInfo) -> tuple[IntAr
 
 def test_labels_agree_on_all_but_ties(both: Both) -> None:
     assert len(both.state) == len(both.their_state)
-    assert (both.state == both.their_state).mean() >= 0.9999
+    assert (both.state == both.their_state).mean() >= 0.9999  # a tie may fall either way; none was seen
 
 
 def test_explained_variance_of_the_peaks_is_that_of_their_fit(both: Both) -> None:

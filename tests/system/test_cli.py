@@ -74,7 +74,7 @@ class TestFit:
         assert "either -k N or --scan" in refused(
             "templates", "fit", recordings, "-k", 4, "--scan", "3:5", "--out", tmp_path
         )
-        assert "no range" in refused("templates", "fit", recordings, "--scan", "5:3", "--out", tmp_path)
+        assert "no rising range" in refused("templates", "fit", recordings, "--scan", "5:3", "--out", tmp_path)
 
     def test_too_many_states(self, recordings: Path, tmp_path: Path) -> None:
         message = refused("templates", "fit", recordings, "-k", 40, "--out", tmp_path / "x")
@@ -202,6 +202,35 @@ class TestTokenize:
             samples = [int(row[5]) for row in rows if row[2] == band]
             assert sum(samples) == 250 * (SECONDS - 1)  # each band tiles all but the warm-up
 
+    def test_nothing_foreign_is_overwritten(self, recordings: Path, fitted: Path, tmp_path: Path) -> None:
+        recording = tmp_path / "my.edf"
+        recording.write_bytes((recordings / "rest0.edf").read_bytes())
+        sidecar = tmp_path / "sub-01_eeg.json"
+        sidecar.write_text("{}")
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        args = ("tokenize", recording, "--templates", fitted, "--out")
+        assert "no token table" in refused(*args, recording)
+        assert "would overwrite" in refused(*args, tmp_path / "sub-01_eeg.tsv")
+        assert "another ending" in refused(*args, tmp_path / "tokens.json")
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_own_output_may_be_written_again(self, recordings: Path, fitted: Path, tmp_path: Path) -> None:
+        args = ("tokenize", recordings / "rest0.edf", "--templates", fitted, "--out", tmp_path / "t.tsv")
+        assert [invoke(*args).exit_code for _ in range(2)] == [0, 0]
+
+    def test_shorter_than_the_warm_up(self, fitted: Path, tmp_path: Path) -> None:
+        path = write_eeg(tmp_path / "short.edf", seconds=1)
+        assert "warm-up" in refused("tokenize", path, "--templates", fitted, "--out", tmp_path / "x.tsv")
+
+    def test_templates_without_a_recipe(self, recordings: Path, fitted: Path, tmp_path: Path) -> None:
+        folder = tmp_path / "odd"
+        folder.mkdir()
+        (folder / "templates.npz").write_bytes((fitted / "templates.npz").read_bytes())
+        card = json.loads((fitted / "templates.json").read_text())
+        (folder / "templates.json").write_text(json.dumps(card | {"recipe": {"bandz": 1}}))
+        for args in (("inspect", folder), ("templates", "show", folder)):
+            assert "bandz" in refused(*args)
+
 
 class TestInspect:
     def test_recording(self, recordings: Path) -> None:
@@ -225,6 +254,28 @@ class TestInspect:
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         assert "does not exist" in refused("inspect", tmp_path / "none.edf")
+
+
+def test_convert_overwrites_nothing_foreign(fitted: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "my_raw.fif"
+    recording.write_bytes(b"a recording")
+    assert "no pycrostates clustering" in refused("templates", "convert", fitted, recording)
+    assert recording.read_bytes() == b"a recording"
+    assert "does not exist" in refused("templates", "convert", fitted, tmp_path / "none" / "t.fif")
+    assert invoke("templates", "convert", fitted, tmp_path / "t.fif").exit_code == 0
+    assert "already" in refused("templates", "convert", tmp_path / "t.fif", fitted)
+
+
+def test_fit_refuses_a_file_named_twice_and_a_folder_it_cannot_write(recordings: Path, tmp_path: Path) -> None:
+    file = recordings / "rest0.edf"
+    assert "named twice" in refused("templates", "fit", file, file, "-k", 4, "--out", tmp_path / "x")
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in refused("templates", "fit", file, "-k", 4, "--out", tmp_path / "file" / "x")
+
+
+def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch, recordings: Path) -> None:
+    monkeypatch.setitem(sys.modules, "mne", None)
+    assert "pip install 'rtbrain[files]'" in refused("inspect", recordings / "rest0.edf")
 
 
 def test_fif_of_pycrostates_round_trip(fitted: Path, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from rtbrain.messages import Chunk, StreamInfo
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe
 from rtbrain.sources.chunking import Source
-from rtbrain.tokenizing import replacing, tokenize, write_tsv
+from rtbrain.tokenizing import tokenize, write_tsv
+from rtbrain.writing import replacing
 from tests.contract.cases import templates
 from tests.streams import NAMES, eeg
 
@@ -54,8 +55,8 @@ def test_a_recording_of_nothing_but_nan_is_refused(fitted: Templates) -> None:
 
 
 def fail_while_writing(path: Path) -> None:
-    with replacing(path) as file:
-        file.write("new, but not all of it")
+    with replacing(path) as temporary:
+        temporary.write_text("new, but not all of it")
         raise ZeroDivisionError
 
 

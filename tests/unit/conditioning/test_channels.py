@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rtbrain.conditioning.channels import ChannelSettings, PickChannels, canonical, canonical_channels, is_scalp
-from rtbrain.errors import ChannelError
+from rtbrain.errors import ChannelError, StreamError
 from rtbrain.messages import Chunk, StreamInfo
 
 TEN = ("Fp1", "Fp2", "F3", "F4", "C3", "C4", "P3", "P4", "O1", "O2")
@@ -115,3 +115,15 @@ def test_channels_missing_below_the_coverage_are_refused_by_name() -> None:
 def test_fewer_than_three_channels_have_no_topography(stream: tuple[str, ...]) -> None:
     with pytest.raises(ChannelError, match="at least 3"):
         pick((), stream)
+
+
+def test_a_change_of_the_number_of_channels_is_refused() -> None:
+    stage = PickChannels(ChannelSettings())
+    stage.open(StreamInfo(250.0, ("Fz", "Cz", "Pz", "Oz")))
+    with pytest.raises(StreamError, match="had 4 channels and now has 5"):
+        stage.process(Chunk(np.zeros((3, 5))))
+
+
+def test_an_electrode_named_twice_in_the_recipe_is_refused() -> None:
+    with pytest.raises(ChannelError, match="same electrode"):
+        PickChannels(ChannelSettings(("T3", "T7", "Cz", "Pz"))).open(StreamInfo(250.0, ("T7", "Cz", "Pz", "Oz")))

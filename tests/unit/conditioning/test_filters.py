@@ -46,7 +46,7 @@ def test_the_filter_is_scipys_started_in_the_steady_state_of_the_first_sample(
     rate_hz: float, band: Band, notch: NotchSettings | None, rng: np.random.Generator
 ) -> None:
     data = eeg(1000, rng, rate_hz=rate_hz)
-    sos = design(band, notch, rate_hz)
+    sos = design(band, notch, rate_hz, decimation_factor(rate_hz, band.high_hz))
     wanted, _ = signal.sosfilt(sos, data, axis=0, zi=signal.sosfilt_zi(sos)[:, :, None] * data[0])
     # The same arithmetic in another order: both agree to a tenth of a picovolt.
     np.testing.assert_allclose(
@@ -61,7 +61,7 @@ def test_the_sample_grid_decides_which_samples_stay(rng: np.random.Generator) ->
     first = stage.process(Chunk(data[:250], 1001))  # as after a break: the grid goes on at 1001
     second = stage.process(Chunk(data[250:], 1251))
     assert (first.start, len(first), second.start) == (251, 62, 313)
-    sos = design(Band(), None, 1000.0)
+    sos = design(Band(), None, 1000.0, 4)
     wanted, _ = signal.sosfilt(sos, data, axis=0, zi=signal.sosfilt_zi(sos)[:, :, None] * data[0])
     np.testing.assert_allclose(np.concatenate([first.data, second.data]), wanted[3::4], rtol=0, atol=1e-7)
 
@@ -165,3 +165,11 @@ def test_the_warm_up_drops_the_first_samples_whatever_the_chunks(rng: np.random.
     out = [stage.process(Chunk(data[a:b], 7 + a)) for a, b in itertools.pairwise([0, 20, 49, 60, 100])]
     assert [(chunk.start, len(chunk)) for chunk in out] == [(27, 0), (56, 0), (57, 10), (67, 40)]
     np.testing.assert_array_equal(np.concatenate([chunk.data for chunk in out]), data[50:])
+
+
+@pytest.mark.parametrize("rate_hz", [500.0, 1000.0, 2048.0])
+@pytest.mark.parametrize("band", [Band("gamma", 30, 100), Band("wide", 1, 110), Band("broad", 1, 40)], ids=str)
+def test_a_band_edge_is_at_minus_three_decibels_whatever_the_decimation(rate_hz: float, band: Band) -> None:
+    factor = decimation_factor(rate_hz, band.high_hz)
+    _, response = signal.freqz_sos(design(band, None, rate_hz, factor), worN=[band.high_hz], fs=rate_hz)
+    assert 20 * np.log10(abs(response[0])) == pytest.approx(-3.0, abs=0.2)

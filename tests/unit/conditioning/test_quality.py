@@ -5,7 +5,7 @@ import pytest
 
 from rtbrain.conditioning.quality import Quality, QualitySettings
 from rtbrain.messages import Chunk, StreamInfo
-from tests.streams import NAMES, faulty
+from tests.streams import NAMES, eeg, faulty
 
 RATE, BLOCK = 250.0, 25  # 100 ms
 FLAT, RECOVER = 5 * BLOCK, 10 * BLOCK  # 500 ms, 1 s
@@ -179,3 +179,14 @@ def test_quiet_eeg_of_coarse_resolution_is_not_at_a_rail(rng: np.random.Generato
     stage.open(StreamInfo(160.0, NAMES))
     stage.process(Chunk(data))
     assert stage.bad_share() == {}
+
+
+def test_a_value_of_a_volt_is_lost_like_nan(rng: np.random.Generator) -> None:
+    data = eeg(500, rng)
+    data[200, 3] = 1e30
+    stage = Quality(QualitySettings())
+    stage.open(StreamInfo(250.0, NAMES))
+    out = stage.process(Chunk(data))
+    assert max(np.abs(piece.data).max() for piece in out) < 1e6
+    assert out[1].start == 200
+    assert not out[1].good[3]

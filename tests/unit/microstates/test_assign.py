@@ -193,3 +193,27 @@ def test_a_sample_without_field_is_unlabelled(templates: Templates) -> None:
     assert out.state.tolist() == [UNLABELLED] * 3
     assert not out.along.any()
     assert label(np.empty((0, 4)))[0].tolist() == []
+
+
+def test_a_peak_does_not_reach_samples_without_enough_channels(data: np.ndarray, templates: Templates) -> None:
+    stage = LabelPeaks(templates, 0, AssignSettings(), 0.7)
+    stage.open(StreamInfo(RATE, NAMES))
+    good = np.arange(len(NAMES)) < 3
+    parts = [
+        stage.process(Chunk(data[:100])),
+        stage.process(Chunk(average_reference(data[100:120], good), 100, good=good)),
+        stage.process(Chunk(data[120:200], 120)),
+        stage.flush(),
+    ]
+    state = np.concatenate([part.state for part in parts])
+    assert (state[100:120] == UNLABELLED).all()
+    assert (state[:99] != UNLABELLED).all()
+
+
+def test_the_level_waits_while_too_few_channels_are_good(data: np.ndarray, templates: Templates) -> None:
+    stage = LabelSamples(templates, 0, AssignSettings(rule="samples"), 0.7)
+    stage.open(StreamInfo(RATE, NAMES))
+    before = stage.process(Chunk(data[:100])).level[-1]
+    off = np.zeros(len(NAMES), bool)
+    during = stage.process(Chunk(np.zeros((5000, len(NAMES))), 100, good=off))
+    np.testing.assert_array_equal(during.level, before)

@@ -144,7 +144,7 @@ def test_a_save_that_stops_between_the_two_files_is_noticed_on_loading(
     replace = Path.replace
 
     def full_disk(self: Path, target: Path) -> Path:
-        if target.name == JSON:
+        if target.name == NPZ:
             raise OSError("no space left")
         return replace(self, target)
 

@@ -1,0 +1,83 @@
+"""What the commands share: their options, and how errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from rtbrain.errors import ConfigError, RtbrainError, SourceError
+
+if TYPE_CHECKING:
+    from rtbrain.pipeline import Recipe
+
+PATH = click.Path(path_type=Path)
+UNIT = click.option(
+    "--unit",
+    type=click.Choice(["V", "mV", "uV", "nV"]),
+    help="What the stored numbers are, if the file errs or is silent.",
+)
+STREAM = click.option("--stream", help="Name or id of the stream to take from an XDF file with several.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0)
+EXTRAS = {"mne": "files", "pyxdf": "files", "pycrostates": "files", "matplotlib": "files"}
+"""Which extra of rtbrain brings a package."""
+
+
+class Group(click.Group):
+    """A group that reports rtbrain's own errors in one line instead of a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except RtbrainError as error:
+            _fail(str(error), error.exit_code)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRAS:
+                raise
+            _fail(f"this needs {package}; install it by: pip install 'rtbrain[{EXTRAS[package]}]'", 2)
+        except PermissionError as error:
+            _fail(f"{error.filename} cannot be written or read: {error.strerror}", 2)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    click.echo(f"rtbrain: {message}", err=True)
+    sys.exit(exit_code)
+
+
+def expanded(paths: tuple[Path, ...]) -> list[Path]:
+    """Replace folders by the recordings in them."""
+    from rtbrain.sources.recording import find_recordings
+
+    found = [file for path in paths for file in (find_recordings(path) if path.is_dir() else [path])]
+    if not found:
+        raise SourceError(f"there is no recording in {', '.join(map(str, paths))}")
+    return found
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse early a folder that could not be written at the end of a long computation."""
+    import os
+
+    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ConfigError(f"{folder} cannot be made or written: {above} is no folder that you may write to")
+
+
+def recipe_from(path: Path | None) -> Recipe:
+    """Read a recipe; without a file, the default one."""
+    from rtbrain.config import load_yaml
+    from rtbrain.pipeline import Recipe
+
+    return Recipe() if path is None else Recipe.from_dict(load_yaml(path), str(path))
+
+
+def number_range(text: str) -> tuple[int, ...]:
+    """Read `3:12` as the numbers 3 to 12."""
+    first, _, last = text.partition(":")
+    if not (first.isdigit() and last.isdigit()) or not 1 <= int(first) < int(last) <= 64:
+        raise ConfigError(f"--scan {text!r} is no rising range within 1 to 64 states; write for example --scan 3:12")
+    return tuple(range(int(first), int(last) + 1))
