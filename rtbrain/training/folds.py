@@ -46,7 +46,7 @@ def groups(trials: Collection[Trial], same_person: Iterable[Sequence[str]] = ())
     """Return the group of each subject: those who share a byte-identical recording or are declared one person.
 
     A group has the name of its first member. Duplicates are seen among these trials only: where a task leaves out
-    recordings, group the whole set first and pass the result on as `same_person`.
+    recordings, group the whole set first and pass subjects of one group on as `same_person`.
     """
     people = _units(trials, _subject, same_person)
     return {subject: people.group[subject] for subject in sorted({trial.subject for trial in trials})}
