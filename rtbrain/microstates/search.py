@@ -4,7 +4,7 @@ All starts of a batch advance together, as one tall matrix product. They first c
 the worse ones are dropped on the way, and the best get descendants with one map exchanged for a random peak, which
 leaves local optima that fresh starts rarely leave. What is left then competes on all peaks.
 
-On 20,000 peaks of 63 channels and 6 states, search and polishing take about 1/35 to 1/85 of the time of pycrostates' 100
+On 20,000 peaks of 63 channels and 6 states, search and polishing take 1/34 to 1/84 of the time of pycrostates' 100
 restarts and reach at least its GEV (tools/bench/microstates.py measures both). Peaks without any clusters, smooth noise
 alone, have countless optima of nearly the same height; there either of the two may be ahead, by up to 5e-5 of GEV.
 """
