@@ -29,32 +29,33 @@ class AssignSettings:
     """Time constant of the running GFP level."""
 
 
-def project(data: FloatArray, maps: FloatArray, start: int) -> FloatArray:
+def project(data: FloatArray, maps: FloatArray, start: int, states: int) -> FloatArray:
     """Return |data @ maps.T| (n, states) of rows that begin at grid sample `start`.
 
     A product's last bits depend on its shape, and with them now and then a label. So rows are multiplied in blocks of
     one fixed shape whose borders lie on the grid: a row gets the same bits whatever chunk it came in. Maps come first
-    and in eights because BLAS is twice as fast that way; `maps` is (states, channels), padded by `in_eights`.
+    and in eights because BLAS is twice as fast that way; `maps` is (states, channels), padded by `in_eights`, and only
+    the first `states` of them are wanted.
     """
-    n, states = len(data), len(maps)
+    n = len(data)
     head = min(n, -start % BLOCK)
     tail = (n - head) % BLOCK
     out = np.empty((states, n))
     if head:
-        out[:, :head] = _padded(data[:head], maps, start % BLOCK)
+        out[:, :head] = _padded(data[:head], maps, start % BLOCK)[:states]
     if n > head + tail:
         blocks = data[head : n - tail].reshape(-1, BLOCK, data.shape[1])
-        products = np.matmul(maps, blocks.transpose(0, 2, 1))  # (blocks, states, BLOCK)
-        out[:, head : n - tail].reshape(states, -1, BLOCK)[...] = products.transpose(1, 0, 2)
+        products = np.matmul(maps, blocks.transpose(0, 2, 1))[:, :states]  # (blocks, states, BLOCK)
+        np.abs(products.transpose(1, 0, 2), out=out[:, head : n - tail].reshape(states, -1, BLOCK))
     if tail:
-        out[:, n - tail :] = _padded(data[n - tail :], maps, 0)
-    return np.abs(out, out=out).T
+        out[:, n - tail :] = _padded(data[n - tail :], maps, 0)[:states]
+    return out.T
 
 
 def _padded(rows: FloatArray, maps: FloatArray, at: int) -> FloatArray:
     block = np.zeros((BLOCK, rows.shape[1]))
     block[at : at + len(rows)] = rows
-    product: FloatArray = np.matmul(maps, block.T)[:, at : at + len(rows)]
+    product: FloatArray = np.abs(np.matmul(maps, block.T)[:, at : at + len(rows)])
     return product
 
 
@@ -65,13 +66,13 @@ def in_eights(maps: FloatArray) -> FloatArray:
 
 def label(along: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the best correlated state of each row and its value; rows without any correlation stay unlabelled."""
+    # Comparing whole columns, with small numbers for states, is many times as quick as argmax over each row.
     best = np.zeros(len(along))
-    state = np.full(len(along), UNLABELLED)
-    for i in range(along.shape[1]):  # comparing whole columns is three times as quick as argmax over each row
-        better = along[:, i] > best
-        state = np.where(better, i, state)
-        best = np.maximum(best, along[:, i])
-    return state, best
+    number = np.zeros(len(along), np.int16)  # of the state, from 1 on
+    for i, column in enumerate(along.T, start=1):
+        np.maximum(number, (column > best).view(np.int8) * np.int16(i), out=number)
+        np.maximum(best, column, out=best)
+    return number - np.int64(1), best
 
 
 def spread(peaks: IntArray, states: IntArray, start: int, stop: int, max_gap: int) -> IntArray:
@@ -127,7 +128,7 @@ class _Measure:
         """Return along (n, states), GFP, level and quality (n,)."""
         self._look(x.good)
         gfp = global_field_power(x.data, self._n_good)
-        along = project(x.data, self._seen_by, x.start)[:, : self.n_states]
+        along = project(x.data, self._seen_by, x.start, self.n_states)
         # What too few channels see is no field of the brain's: the level waits until there are enough again.
         level = self._level(gfp) if self._enough else np.full(len(x), self._level.value)
         return along, gfp, level, np.full(len(x), x.quality)

@@ -15,46 +15,54 @@ def global_field_power(data: FloatArray, n_good: int | None = None) -> FloatArra
     `n_good` counts the channels when some of them are bad, and hence 0. Each row is summed by itself in the same
     order, however many rows there are.
     """
-    power = np.einsum("tc,tc->t", data, data)
+    power = np.vecdot(data, data)
     gfp: FloatArray = np.sqrt(power / (n_good or data.shape[1]))
     return gfp
 
 
 class RunningLevel:
-    """As the exponentially weighted mean of all values so far, over chunks (weights sum to 1 from the start)."""
+    """As the mean of all values up to `time_constant` of them, from then on exponentially weighted, over chunks."""
 
     def __init__(self, time_constant: float) -> None:
-        self._gain = 1.0 / max(1.0, time_constant)
-        self._total = self._weight = 0.0  # weighted sum of the values, and the sum of their weights
-
-    @property
-    def value(self) -> float:
+        self._many = max(1, round(time_constant))
+        self._seen = 0  # values so far, up to `_many`
+        self._total = 0.0  # their sum
+        self.value = 0.0
         """The level now; 0 before the first value."""
-        return self._total / self._weight if self._weight else 0.0
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return the level after each value; `time_constant` is in values."""
-        gain, keep, total, weight = self._gain, 1.0 - self._gain, self._total, self._weight
+        first = min(len(values), self._many - self._seen)
         if len(values) > LONG:
-            return self._of_many(values)
+            return np.concatenate([self._mean(values[:first]), self._weighted(values[first:])])
         # A live chunk has two or three values at this rate: a plain loop takes a tenth of an lfilter call.
         level = []
-        for value in values.tolist():
-            total = keep * total + gain * value
-            weight = keep * weight + gain
-            level.append(total / weight)
-        self._total, self._weight = total, weight
+        for i, value in enumerate(values.tolist()):
+            if i < first:
+                self._seen += 1
+                self._total += value
+                self.value = self._total / self._seen
+            else:
+                self.value = (1.0 - 1.0 / self._many) * self.value + value / self._many
+            level.append(self.value)
         return np.array(level)
 
-    def _of_many(self, values: FloatArray) -> FloatArray:
-        """As above, by lfilter."""
-        b, a = [self._gain], [1.0, self._gain - 1.0]
-        both = np.ones((2, len(values)))
-        both[0] = values
-        sums, _ = lfilter(b, a, both, zi=-a[1] * np.array([[self._total], [self._weight]]))
-        self._total, self._weight = sums[:, -1].tolist()
-        level: FloatArray = sums[0] / sums[1]
+    def _mean(self, values: FloatArray) -> FloatArray:
+        if not len(values):
+            return values
+        sums = np.cumsum(np.append(self._total, values))[1:]
+        level: FloatArray = sums / np.arange(self._seen + 1, self._seen + len(values) + 1)
+        self._seen += len(values)
+        self._total, self.value = float(sums[-1]), float(level[-1])
         return level
+
+    def _weighted(self, values: FloatArray) -> FloatArray:
+        if not len(values):
+            return values
+        keep = 1.0 - 1.0 / self._many
+        level, _ = lfilter([1.0], [1.0, -keep], values / self._many, zi=[keep * self.value])
+        self.value = float(level[-1])
+        return np.asarray(level, np.float64)
 
 
 class PeakFinder:

@@ -94,7 +94,7 @@ def test_labels_agree_on_all_but_ties(both: Both) -> None:
 def test_explained_variance_of_the_peaks_is_that_of_their_fit(both: Both) -> None:
     samples = peaks(both.data)
     gfp = global_field_power(samples)
-    along = project(samples, both.maps, 0) / np.sqrt(samples.shape[1])
+    along = project(samples, both.maps, 0, len(both.maps)) / np.sqrt(samples.shape[1])
     gev = (label(along)[1] ** 2).sum() / (gfp**2).sum()
     assert gev == pytest.approx(both.gev_of_peaks, abs=1e-6)
 

@@ -48,7 +48,7 @@ def plain_correlations(data: np.ndarray, maps: np.ndarray) -> np.ndarray:
 
 def test_correlation_is_that_of_numpy_without_its_sign(data: np.ndarray, templates: Templates) -> None:
     norm = np.linalg.norm(data[:50], axis=1, keepdims=True)
-    corr = project(data[:50], templates.maps[0], start=5) / norm
+    corr = project(data[:50], templates.maps[0], start=5, states=len(templates.maps[0])) / norm
     np.testing.assert_allclose(corr, plain_correlations(data[:50], templates.maps[0]), rtol=1e-9)
 
 

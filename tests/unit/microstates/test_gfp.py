@@ -62,12 +62,19 @@ def test_gfp_without_channels_or_signal_is_zero() -> None:
     np.testing.assert_array_equal(global_field_power(np.zeros((3, 4)), 0), 0)
 
 
-def test_the_level_is_the_weighted_mean_of_all_values_so_far(rng: np.random.Generator) -> None:
-    x = rng.uniform(1, 9, 200)
+@pytest.mark.parametrize("cuts", [[], [1, 1, 50, 51], list(range(1, 600, 7))])
+def test_the_level_is_the_mean_at_first_and_exponentially_weighted_later(
+    rng: np.random.Generator, cuts: list[int]
+) -> None:
+    x = rng.uniform(1, 9, 600)
     level = RunningLevel(20.0)
-    got = np.concatenate([level(piece) for piece in np.split(x, [1, 1, 50, 51])])
-    for n in (1, 2, 30, 200):
-        assert got[n - 1] == pytest.approx(np.average(x[:n], weights=0.95 ** np.arange(n)[::-1]), rel=1e-12)
+    got = np.concatenate([level(piece) for piece in np.split(x, cuts)])
+    expected = [x[: n + 1].mean() for n in range(20)]
+    for value in x[20:]:
+        expected.append(0.95 * expected[-1] + 0.05 * value)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    np.testing.assert_array_equal(got, RunningLevel(20.0)(x))  # to the last bit
+    assert level.value == got[-1]
 
 
 def test_the_level_of_a_constant_is_that_constant_from_the_start() -> None:
