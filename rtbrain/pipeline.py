@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from rtbrain.conditioning.channels import ChannelSettings, PickChannels
 from rtbrain.conditioning.continuity import Continuity, ContinuitySettings
-from rtbrain.conditioning.filters import Band, BandFilter, NotchSettings, WarmUp
+from rtbrain.conditioning.filters import Band, BandFilter, Edges, NotchSettings, WarmUp
+from rtbrain.conditioning.lines import LineCanceller, LineSettings
 from rtbrain.conditioning.quality import Quality, QualitySettings
 from rtbrain.conditioning.reference import AverageReference
 from rtbrain.conditioning.units import ToMicrovolts, UnitSettings
@@ -22,6 +23,22 @@ from rtbrain.tokens.runs import MergeRuns, MinDuration
 
 
 @dataclass(frozen=True)
+class HarmoniseSettings(Edges):
+    """What makes recordings of different devices, exports and rooms comparable, before the bands.
+
+    A band filter alone lets an export filter or the mains of one group of recordings through, and a decoder learns
+    those. The edges lie inside the narrowest filter of all recordings, and lines within them are cancelled.
+    """
+
+    lines: LineSettings | None = field(default_factory=LineSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse edges without anything between them."""
+        if not 0 < self.low_hz < self.high_hz:
+            raise ConfigError(f"harmonise: nothing is between low_hz ({self.low_hz:g}) and high_hz ({self.high_hz:g})")
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Every number that shapes the tokens, but for the templates themselves."""
 
@@ -30,6 +47,7 @@ class Recipe:
     continuity: ContinuitySettings = field(default_factory=ContinuitySettings)
     quality: QualitySettings = field(default_factory=QualitySettings)
     notch: NotchSettings | None = None
+    harmonise: HarmoniseSettings | None = None
     bands: tuple[Band, ...] = (Band(),)
     warmup_ms: NotNegative = 1000.0
     """After every start of the filters nothing is emitted for so long."""
@@ -45,6 +63,23 @@ class Recipe:
         for band in self.bands:
             if not 0 < band.low_hz < band.high_hz:
                 raise ConfigError(f"band {band.name}: {band.low_hz:g} to {band.high_hz:g} Hz is no band")
+        if self.harmonise is not None:
+            self._check_harmonised(self.harmonise)
+
+    def _check_harmonised(self, settings: HarmoniseSettings) -> None:
+        for band in self.bands:
+            if band.low_hz < settings.low_hz or band.high_hz > settings.high_hz:
+                raise ConfigError(
+                    f"band {band.name}: {band.low_hz:g} to {band.high_hz:g} Hz reaches beyond harmonise, "
+                    f"{settings.low_hz:g} to {settings.high_hz:g} Hz; narrow the band, or widen harmonise if all "
+                    "recordings truly hold what is outside"
+                )
+        if settings.lines is not None and self.warmup_ms < 1000 * settings.lines.window_s:
+            raise ConfigError(
+                f"warmup_ms is {self.warmup_ms:g}, but lines are first looked for after "
+                f"{settings.lines.window_s:g} s (harmonise.lines.window_s); until then they would be in the tokens: "
+                f"set warmup_ms to {1000 * settings.lines.window_s:g} or more"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain values, for JSON."""
@@ -85,6 +120,8 @@ def build(
         Continuity(recipe.continuity),
         Quality(recipe.quality),
     ]
+    if recipe.harmonise is not None and recipe.harmonise.lines is not None:
+        front.append(LineCanceller(recipe.harmonise.lines))
     if upto == "samples":
         return Chain([*front, *_conditioning(recipe, recipe.bands[band])])
     if templates is None:
@@ -99,7 +136,7 @@ def build(
 
 def _conditioning(recipe: Recipe, band: Band) -> list[Stage[Any, Any]]:
     highest_hz = max(each.high_hz for each in recipe.bands)
-    return [BandFilter(band, recipe.notch, highest_hz), WarmUp(recipe.warmup_ms), AverageReference()]
+    return [BandFilter(band, recipe.notch, highest_hz, recipe.harmonise), WarmUp(recipe.warmup_ms), AverageReference()]
 
 
 def _tokenizing(recipe: Recipe, templates: Templates, band: int) -> list[Stage[Any, Any]]:

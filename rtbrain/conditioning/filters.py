@@ -1,4 +1,4 @@
-"""The causal filter of a band: notch, band-pass and decimation in one run of second-order sections.
+"""The causal filter of a band: notch, edges, band-pass and decimation in one run of second-order sections.
 
 It starts in the steady state of the first *sample*, never of the first chunk. There is no resampling by odd ratios: a
 rate that no whole factor brings into 200 to 320 Hz stays as it is, and all times of a recipe are in milliseconds.
@@ -39,6 +39,18 @@ class NotchSettings:
     """Width of the notch at -3 dB."""
 
 
+@dataclass(frozen=True)
+class Edges:
+    """A high-pass and a low-pass before all bands, inside the narrowest filter that any recording went through."""
+
+    low_hz: Positive = 3.0
+    low_order: Count = 6
+    """Order of the Butterworth high-pass."""
+    high_hz: Positive = 26.0
+    high_order: Count = 8
+    """Order of the Butterworth low-pass."""
+
+
 def decimation_factor(rate_hz: float, highest_hz: float = 40.0) -> int:
     """Return the whole factor that brings a rate closest to 250 Hz within 200 to 320 Hz; 1 if there is none.
 
@@ -49,14 +61,23 @@ def decimation_factor(rate_hz: float, highest_hz: float = 40.0) -> int:
     return min(factors, key=lambda m: abs(rate_hz / m - IDEAL_HZ), default=1)
 
 
-def design(band: Band, notch: NotchSettings | None, rate_hz: float, factor: int = 1) -> FloatArray:
-    """Return the sections of a band's filter at the source's rate: notch, band-pass, low-pass against aliases."""
+def design(
+    band: Band, notch: NotchSettings | None, rate_hz: float, factor: int = 1, edges: Edges | None = None
+) -> FloatArray:
+    """Return the sections of a band's filter at the source's rate: notch, edges, band, low-pass against aliases."""
     if rate_hz < 2.5 * band.high_hz:
         raise RateError(
             f"a stream of {rate_hz:g} Hz cannot carry the recipe's band {band.name} "
             f"({band.low_hz:g} to {band.high_hz:g} Hz); at least {2.5 * band.high_hz:g} Hz are needed"
         )
     parts = [signal.butter(band.order, [band.low_hz, band.high_hz], "bandpass", fs=rate_hz, output="sos")]
+    if edges is not None:
+        if edges.high_hz >= rate_hz / 2:
+            raise RateError(
+                f"a low-pass at {edges.high_hz:g} Hz needs a rate above {2 * edges.high_hz:g} Hz, not {rate_hz:g} Hz"
+            )
+        parts.insert(0, signal.butter(edges.high_order, edges.high_hz, "lowpass", fs=rate_hz, output="sos"))
+        parts.insert(0, signal.butter(edges.low_order, edges.low_hz, "highpass", fs=rate_hz, output="sos"))
     if notch is not None:
         if notch.hz >= rate_hz / 2:
             raise RateError(f"a notch at {notch.hz:g} Hz needs a rate above {2 * notch.hz:g} Hz, not {rate_hz:g} Hz")
@@ -99,8 +120,14 @@ class BandFilter:
     This costs a tenth of a `sosfilt` call for a live chunk, and less than one for long chunks too.
     """
 
-    def __init__(self, band: Band, notch: NotchSettings | None = None, highest_hz: float | None = None) -> None:
-        self.band, self.notch = band, notch
+    def __init__(
+        self,
+        band: Band,
+        notch: NotchSettings | None = None,
+        highest_hz: float | None = None,
+        edges: Edges | None = None,
+    ) -> None:
+        self.band, self.notch, self.edges = band, notch, edges
         self.highest_hz = highest_hz or band.high_hz
         """The highest edge of all bands of the recipe, which have to share one rate."""
 
@@ -108,7 +135,7 @@ class BandFilter:
         """Design the filter; its delay is declared at 10 Hz, or at the centre of a band without 10 Hz."""
         low, high = self.band.low_hz, self.band.high_hz
         self._factor = decimation_factor(info.rate_hz, self.highest_hz)
-        sos = design(self.band, self.notch, info.rate_hz, self._factor)
+        sos = design(self.band, self.notch, info.rate_hz, self._factor, self.edges)
         self._size = self._factor * -(-MIN_BLOCK // self._factor)
         self._product = block_response(sos, self._size, self._factor)
         self._n_state = 2 * len(sos)

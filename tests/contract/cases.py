@@ -10,6 +10,7 @@ import numpy as np
 from rtbrain.conditioning.channels import ChannelSettings, PickChannels
 from rtbrain.conditioning.continuity import Continuity, ContinuitySettings
 from rtbrain.conditioning.filters import Band, BandFilter, NotchSettings, WarmUp
+from rtbrain.conditioning.lines import LineCanceller, LineSettings
 from rtbrain.conditioning.quality import Quality, QualitySettings
 from rtbrain.conditioning.reference import AverageReference
 from rtbrain.conditioning.units import ToMicrovolts, UnitSettings
@@ -58,6 +59,18 @@ def masked(n: int, rng: np.random.Generator) -> list[Any]:
 def late(n: int, rng: np.random.Generator) -> list[Any]:
     """As masked, but far along on the grid, as after a break; long enough for tokens of slow bands."""
     return [replace(piece, start=piece.start + 50_003) for piece in masked(5 * n, rng)]
+
+
+def comb(n: int) -> np.ndarray:
+    """Return (n, 1) a line and its multiples, which jump from 4.5 to 5.8 Hz halfway."""
+    phase = 2 * np.pi * np.cumsum(np.where(np.arange(n) < n // 2, 4.5, 5.8)) / RATE
+    return 40 * sum(np.sin(multiple * phase) for multiple in (1, 2, 3, 4))[:, None]
+
+
+def with_lines(n: int, rng: np.random.Generator) -> list[Any]:
+    """As masked, long enough for some looks at lines that move."""
+    lines = comb(3 * n)
+    return [replace(piece, data=piece.data + lines[piece.start :][: len(piece)]) for piece in masked(3 * n, rng)]
 
 
 def with_silence(n: int, rng: np.random.Generator) -> list[Any]:
@@ -121,6 +134,7 @@ CASES = [
         StreamInfo(1000.0, NAMES),
         "BandFilter, decimating",
     ),
+    Case(LineCanceller, lambda: LineCanceller(LineSettings(every_s=0.5, window_s=4.0)), with_lines),
     Case(WarmUp, lambda: WarmUp(400), masked, waits=False),
     Case(AverageReference, AverageReference, masked),
     Case(LabelSamples, lambda: LabelSamples(*label_settings("samples")), masked),
