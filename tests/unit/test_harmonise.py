@@ -226,7 +226,9 @@ def test_the_narrow_filter_of_the_mdd_set_does_not_reach_harmonised_tokens(data:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("donor", "recipient"), [("H S28 EC", "MDD S1 EC"), ("H S18 EO", "H S2 EO"), ("H S13 EO", "MDD S1 EO")]
+    ("donor", "recipient"),
+    # The last pair is the worst of six that were tried: 0.9 dB remain of 14.
+    [("H S28 EC", "MDD S1 EC"), ("H S18 EO", "H S2 EO"), ("H S15 EO", "MDD S19 EO")],
 )
 def test_lines_of_the_mdd_set_added_to_a_clean_recording_are_cancelled(data: Path, donor: str, recipient: str) -> None:
     lines = lines_of(real(data, donor)[0])
@@ -236,4 +238,4 @@ def test_lines_of_the_mdd_set_added_to_a_clean_recording_are_cancelled(data: Pat
         for recipe in (EDGES_ONLY, HARMONISED)
     }
     assert changes[EDGES_ONLY][0] > 4
-    assert np.abs(changes[HARMONISED]).max() < 0.6
+    assert np.abs(changes[HARMONISED]).max() < 1.0
