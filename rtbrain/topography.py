@@ -11,13 +11,20 @@ from rtbrain.microstates.templates import Templates
 from rtbrain.writing import replacing
 
 
-def montage_info(channels: Sequence[str]) -> Any:
-    """Return an mne.Info with standard positions of these electrodes; refuse names that have none."""
+def standard_montage() -> Any:
+    """Return MNE's montage of the whole 10-05 system."""
     import mne
 
     # MNE 1.13 renamed this montage; older versions know the second name only.
     names = {"colin27_1005", "standard_1005"}.intersection(mne.channels.get_builtin_montages())
-    montage = mne.channels.make_standard_montage(min(names))
+    return mne.channels.make_standard_montage(min(names))
+
+
+def montage_info(channels: Sequence[str]) -> Any:
+    """Return an mne.Info with standard positions of these electrodes; refuse names that have none."""
+    import mne
+
+    montage = standard_montage()
     known = {name.upper(): name for name in montage.ch_names}
     unknown = [name for name in channels if name.upper() not in known]
     if unknown:
@@ -41,7 +48,7 @@ def draw_templates(templates: Templates, path: Path) -> None:
     info = montage_info(templates.channels)
     bands = templates.report.get("bands", [])
     columns = max(len(maps) for maps in templates.maps)
-    figure = _figure(1.7 * columns + 0.3, 2.3 * len(templates.maps) + 0.2)
+    figure = new_figure(1.7 * columns + 0.3, 2.3 * len(templates.maps) + 0.2)
     axes = np.atleast_2d(figure.subplots(len(templates.maps), columns, squeeze=False))
     for row, maps in enumerate(templates.maps):
         shares = bands[row].get("gev_per_state") if row < len(bands) else None
@@ -57,7 +64,7 @@ def draw_templates(templates: Templates, path: Path) -> None:
             )
             share = "" if shares is None else f"\nGEV {100 * shares[column]:.1f} %"
             axis.set_title(f"{name} {column}{share}" if len(templates.maps) > 1 else f"{column}{share}", fontsize=9)
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def draw_scan(templates: Templates, path: Path) -> bool:
@@ -65,7 +72,7 @@ def draw_scan(templates: Templates, path: Path) -> bool:
     curves = [(band["band"], band["scan"]) for band in templates.report.get("bands", []) if "scan" in band]
     if not curves:
         return False
-    figure = _figure(5.2 * len(curves), 3.2)
+    figure = new_figure(5.2 * len(curves), 3.2)
     for axis, (name, curve) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves, strict=True):
         (gev,) = axis.plot(curve["n_states"], curve["gev"], "o-", color="#0072b2", label="GEV")
         other = axis.twinx()
@@ -74,12 +81,12 @@ def draw_scan(templates: Templates, path: Path) -> bool:
         other.set_ylabel("cross-validation criterion")
         axis.axvline(curve["recommended"], color="0.6", lw=1)
         axis.legend(handles=[gev, cv], loc="center right")
-    _write(figure, path)
+    write_figure(figure, path)
     return True
 
 
-def _figure(width: float, height: float) -> Any:
-    # Without pyplot: no global state, and no display is needed.
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of so many inches, without pyplot: no global state, and no display is needed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -88,6 +95,7 @@ def _figure(width: float, height: float) -> Any:
     return figure
 
 
-def _write(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure as PNG, whole or not at all."""
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=130, format="png")

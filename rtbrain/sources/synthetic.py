@@ -11,12 +11,13 @@ from rtbrain.errors import ConfigError
 from rtbrain.messages import Chunk, FloatArray, IntArray, StreamInfo
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.electrodes import TEN_TWENTY_19, electrode_positions
+from rtbrain.sources.noise import Pink
 
 MAX_STATES: Final = 8
 
 # One dipole per state: where it is (x right, y front, z up, in head radii) and where it points. The first four look
 # like the canonical maps A to D. They do not depend on the seed: two recordings share their states, as people do.
-_DIPOLES: Final = np.array(
+STATE_DIPOLES: Final = np.array(
     [
         [(0.0, 0.0, 0.1), (0.75, 0.65, 0.1)],
         [(0.0, 0.0, 0.1), (-0.75, 0.65, 0.1)],
@@ -28,11 +29,6 @@ _DIPOLES: Final = np.array(
         [(0.0, 0.65, 0.2), (1.0, 0.0, 0.2)],
     ]
 )
-
-# Kellet's filter: white noise becomes 1/f within 0.5 dB from 0.1 % to 80 % of Nyquist. Poles, then numerator.
-_PINK_B: Final = np.array([0.049922035, -0.095993537, 0.050612699, -0.004408786])
-_PINK_A: Final = np.array([1.0, -2.494956002, 2.017265875, -0.522189400])
-_PINK_RMS: Final = 0.0871  # of its output for white noise of RMS 1
 
 
 @dataclass(frozen=True)
@@ -76,9 +72,9 @@ class SyntheticSettings:
 
 def dipole_maps(channels: tuple[str, ...], n_states: int) -> FloatArray:
     """Return smooth maps (n_states, channels): fields of dipoles in the head, average reference, GFP 1."""
-    away = electrode_positions(channels)[None] - _DIPOLES[:n_states, None, 0]  # (states, channels, 3)
+    away = electrode_positions(channels)[None] - STATE_DIPOLES[:n_states, None, 0]  # (states, channels, 3)
     distance = np.linalg.norm(away, axis=2)
-    potential = np.einsum("kcx,kx->kc", away, _DIPOLES[:n_states, 1]) / distance**3
+    potential = np.einsum("kcx,kx->kc", away, STATE_DIPOLES[:n_states, 1]) / distance**3
     potential -= potential.mean(axis=1, keepdims=True)
     return np.asarray(potential / potential.std(axis=1, keepdims=True))
 
@@ -122,19 +118,17 @@ class Synthetic(Source):
         settings, n_channels = self.settings, len(self.settings.channels)
         drift_rng, alpha_rng, noise_rng, line_rng = _generators(settings.seed, 5)[1:]
         alpha = _Alpha(settings, alpha_rng)
-        pink = np.zeros((n_channels, len(_PINK_A) - 1))
+        pink = Pink(n_channels, settings.amplitude_uv / settings.snr)
         slow = 1.0 / (10.0 * settings.rate_hz)
         drift = drift_rng.standard_normal((n_channels, 1)) * settings.drift_uv * (1 - slow)
         hum_uv = settings.line_uv * line_rng.uniform(0.5, 1.5, n_channels)
-        noise_uv = settings.amplitude_uv / settings.snr
         start = 0
         for states, signs in self._runs():
             n = len(states)
             carrier = alpha.next(n) * signs  # (n,)
             data = self.maps[states] * carrier[:, None]  # (n, channels)
             # A whole block is always drawn, and cut: the last block's numbers do not depend on the length.
-            white = noise_rng.standard_normal((n_channels, self._rows))
-            noise, pink = lfilter(_PINK_B * (noise_uv / _PINK_RMS), _PINK_A, white, axis=1, zi=pink)
+            noise = pink(noise_rng.standard_normal((n_channels, self._rows)))
             data += noise[:, :n].T
             if settings.drift_uv:
                 white = drift_rng.standard_normal((n_channels, self._rows)) * settings.drift_uv * np.sqrt(2 * slow)
