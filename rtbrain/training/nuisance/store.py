@@ -1,0 +1,111 @@
+"""Where an audit is kept: with its data set, under a key that stands for the files, the task and this code."""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rtbrain.config import parse
+from rtbrain.errors import SourceError
+from rtbrain.training.dataset_config import DatasetConfig
+from rtbrain.training.datasets import choose, find_root, load
+from rtbrain.training.trials import Found
+from rtbrain.writing import replacing
+
+if TYPE_CHECKING:
+    from rtbrain.training.nuisance.audit import Audit
+
+FOLDER = "rtbrain-audit"
+
+
+def audit_key(config: DatasetConfig, task: str, chosen: Found) -> str:
+    """Return the key of an audit of a task's chosen trials.
+
+    Files count by name, size and time of change: hashing a set of 100 GB would take longer than the audit. A copy
+    with new times asks for a new audit, which is the safe side to err on.
+    """
+    digest = hashlib.sha256()
+    # This package's own text is the version: no change of what is measured can be forgotten.
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    digest.update(f"{config.name}\n{config.tasks[task]}\n{config.crop}\n{config.protocol}\n".encode())
+    digest.update(f"{config.same_person}\n{chosen.same_person}\n".encode())
+    for trial in sorted(chosen.trials, key=lambda trial: trial.name):
+        files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in trial.files]
+        digest.update(f"{trial.name}\t{trial.subject}\t{trial.label}\t{trial.length_s}\t{files}\n".encode())
+    return digest.hexdigest()
+
+
+def save_audit(audit: "Audit", root: Path) -> Path:
+    """Write an audit below the set's folder, or to the user's cache where that folder is read-only; return where."""
+    for folder in _folders(root):
+        path = folder / f"{_file_name(audit.dataset, audit.task)}.json"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
+                temporary.write_text(json.dumps(asdict(audit), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            refused = error
+            continue
+        return path
+    raise SourceError(
+        f"the audit of {audit.dataset} can be stored neither in {root / FOLDER} nor in {folder} "
+        f"({refused.strerror}); make one of them writable, or set XDG_CACHE_HOME"
+    )
+
+
+def load_audit(
+    config: DatasetConfig, root: str | Path | None = None, task: str | None = None, found: Found | None = None
+) -> "Audit | None":
+    """Return the stored audit of a task, or None where none was made.
+
+    Parameters
+    ----------
+    config : DatasetConfig
+        The data set.
+    root : str or Path, optional
+        Its folder; see `rtbrain.training.datasets.find_root`.
+    task : str, optional
+        Name of the task; the first one by default.
+    found : Found, optional
+        The set as `load` returned it; read anew by default.
+
+    Raises
+    ------
+    SourceError
+        What is stored is damaged, or was made of other files, another task or another version.
+    """
+    from rtbrain.training.nuisance.audit import Audit
+
+    folder = find_root(config, root)
+    name, chosen = config.task(task)
+    key, stale = None, None
+    for path in (each / f"{_file_name(config.name, name)}.json" for each in _folders(folder)):
+        if not path.is_file():
+            continue
+        key = key or audit_key(config, name, choose(found or load(config, root), chosen, config.crop))
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise SourceError(f"{path} is damaged ({error}); run `rtbrain data audit` again") from error
+        if isinstance(values, dict) and values.get("key") == key:
+            return parse(Audit, values, str(path))
+        stale = path
+    if stale is not None:
+        raise SourceError(
+            f"{stale} is stale: the recordings, the task, its folds or rtbrain have changed since; "
+            "run `rtbrain data audit` again"
+        )
+    return None
+
+
+def _file_name(dataset: str, task: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{dataset}-{task}")
+
+
+def _folders(root: Path) -> list[Path]:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    place = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
+    return [root / FOLDER, cache / "rtbrain" / "audit" / place]
