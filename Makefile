@@ -18,6 +18,7 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python tools/bench/microstates.py --check
 	$(BIN)/python tools/bench/chain.py --check
+	$(BIN)/python tools/bench/corpus.py --check
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rtbrain needs Python 3.11 or newer")'

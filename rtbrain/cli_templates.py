@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from rtbrain.cli_dataset import DATASET_HELP, ROOT, TASK, trials_of
 from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, check_folder, expanded, number_range, recipe_from
 from rtbrain.errors import ConfigError
 
@@ -19,20 +20,30 @@ def templates() -> None:
 
 
 @templates.command("fit")
-@click.argument("files", nargs=-1, required=True, type=PATH)
-@click.option("-k", "n_states", type=click.IntRange(1, 64), help="Number of states.")
+@click.argument("files", nargs=-1, type=PATH)
+@click.option("--dataset", metavar="NAME|FILE", help=f"Instead of files: {DATASET_HELP}")
+@ROOT
+@TASK
+@click.option("--subjects", help="Fit on these subjects of the data set only, separated by commas.")
+@click.option("--exclude", help="Leave these subjects of the data set out, separated by commas.")
+@click.option("-k", "n_states", type=click.IntRange(1, 64), help="Number of states.  [default: the data set's]")
 @click.option("--scan", metavar="FROM:TO", help="Try these numbers of states and take the recommended one.")
 @click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write.")
 @click.option("--recipe", "recipe_file", type=PATH, help="YAML file with the recipe; see configs/broad.yaml.")
 @click.option("--channels", help="Electrodes to use, separated by commas.  [default: those all recordings share]")
 @click.option("--method", type=click.Choice(["modkmeans", "kmeans", "aahc"]), default="modkmeans")
 @click.option("--starts", type=click.IntRange(1), default=100, help="Random starts; the best one is kept.")
-@click.option("--peaks", type=click.IntRange(1), default=1000, help="GFP peaks drawn from each recording.")
+@click.option("--peaks", type=click.IntRange(1), default=1000, help="GFP peaks drawn from each recording, or subject.")
 @SEED
 @UNIT
 @STREAM
 def templates_fit(
     files: tuple[Path, ...],
+    dataset: str | None,
+    root: Path | None,
+    task: str | None,
+    subjects: str | None,
+    exclude: str | None,
     n_states: int | None,
     scan: str | None,
     out: Path,
@@ -45,14 +56,23 @@ def templates_fit(
     unit: str | None,
     stream: str | None,
 ) -> None:
-    """Fit templates to the GFP peaks of recordings (files, or folders of them).
+    """Fit templates to the GFP peaks of recordings (files, or folders of them) or of a data set's trials.
 
     Example: rtbrain templates fit rest/*.edf -k 6 --out models/rest
+
+    Example: rtbrain templates fit --dataset mdd --root data/mdd --exclude "H S1,MDD S1" --out models/mdd
     """
-    if (n_states is None) == (scan is None):
+    if bool(files) == (dataset is not None):
+        raise ConfigError("say what to fit to: either files (or folders of them), or --dataset NAME")
+    if dataset is None and any(each is not None for each in (root, task, subjects, exclude)):
+        raise ConfigError("--root, --task, --subjects and --exclude choose from a --dataset; leave them out")
+    if dataset is not None and any(each is not None for each in (unit, stream)):
+        raise ConfigError("--unit and --stream are for files; a data set's configuration says what it holds")
+    if (n_states is not None) + (scan is not None) != 1 and (dataset is None or scan is not None):
         raise ConfigError("say how many states: either -k N or --scan FROM:TO, such as --scan 3:12")
     ks = number_range(scan) if scan is not None else ()
     from dataclasses import replace
+    from functools import partial
 
     from rtbrain.console import progress_bar, show_templates
     from rtbrain.fitting import PeakSettings, fit_templates
@@ -61,25 +81,36 @@ def templates_fit(
 
     recipe = recipe_from(recipe_file)
     check_folder(out)
+    origin = {}
+    if dataset is None:
+        recordings = expanded(files)
+        if any(path.is_dir() for path in files):
+            click.echo("fitting to " + ", ".join(map(str, recordings)))
+        fit = partial(fit_templates, recordings, unit=unit, stream=stream)
+    else:
+        from rtbrain.training.trial_templates import fit_trials, of_subjects
+
+        config, task, trials = trials_of(dataset, root, task)
+        fit = partial(fit_trials, of_subjects(trials, _listed(subjects), _listed(exclude)))
+        recipe = recipe if recipe_file else config.recipe
+        n_states = n_states or config.n_states
+        origin = {"dataset": config.name, "task": task}
     if channels is not None:
-        names = tuple(name.strip() for name in channels.split(",") if name.strip())
-        recipe = replace(recipe, channels=replace(recipe.channels, names=names))
-    settings = FitSettings(n_states=n_states or ks[0], method=method, n_starts=starts, seed=seed)
+        recipe = replace(recipe, channels=replace(recipe.channels, names=_listed(channels)))
+    settings = FitSettings(n_states=ks[0] if ks else n_states or 0, method=method, n_starts=starts, seed=seed)
     with progress_bar() as progress:
-        found = fit_templates(
-            expanded(files),
-            recipe,
-            settings,
-            ks=ks,
-            peak_settings=PeakSettings(per_recording=peaks),
-            unit=unit,
-            stream=stream,
-            progress=progress,
-        )
+        found = fit(recipe, settings, ks=ks, peak_settings=PeakSettings(per_recording=peaks), progress=progress)
+    found = replace(found, report=found.report | origin)
     save(found, out)
     for picture in PICTURES:
         (out / picture).unlink(missing_ok=True)  # of an earlier fit; they would show other maps
     show_templates(out, found)
+    if dataset is not None:
+        click.echo("these templates may not be used to test any of these subjects; leave some out by --exclude")
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 @templates.command("show")

@@ -1,7 +1,7 @@
 """Templates from recordings: pool GFP peaks by the same chain that runs live, cluster them, describe the result."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -32,9 +32,9 @@ class PeakSettings:
     """Which GFP peaks are clustered."""
 
     per_recording: int = 1000
-    """Peaks drawn from each recording; all take as many as the one with the fewest has."""
+    """Peaks drawn from each recording, or from all those of a subject; as many as the one with the fewest has."""
     fewest: int = 100
-    """A recording with fewer peaks than this is refused, as it would thin out all the others."""
+    """A recording or subject with fewer peaks than this is refused, as it would thin out all the others."""
     outlier_sd: float = 3.0
     """Peaks whose GFP lies so many standard deviations above the recording's mean are left out; 0 keeps them all."""
     equal_power: bool = True
@@ -102,7 +102,7 @@ def peak_maps(
             f"that are often flat, lost or too large: {', '.join(bad) or 'none'}; leave the recording or these "
             "channels out (option --channels), or look at it with `rtbrain inspect`"
         )
-    return np.concatenate(found)
+    return np.concatenate([*found, tail[:0]])
 
 
 def _watched(source: Source, progress: Callable[[float], None] | None) -> Iterator[Any]:
@@ -119,22 +119,60 @@ def pooled_peaks(
     settings: PeakSettings,
     seed: int,
     progress: Progress | None = None,
+    subjects: Mapping[str, str] | None = None,
 ) -> tuple[FloatArray, dict[str, Any]]:
-    """Return an equal share of GFP peaks of every recording, and how they came about."""
+    """Return an equal share of GFP peaks of every recording, or of every subject, and how they came about.
+
+    `subjects` says of each source's name whose it is: all sources of one subject then count as one recording.
+    """
     rng = np.random.default_rng(seed)
-    each: list[FloatArray] = []
+    owners: dict[str, list[tuple[str, Source]]] = {}
     for name, source in sources:
+        owners.setdefault(subjects[name] if subjects else name, []).append((name, source))
+    each: list[FloatArray] = []
+    found: list[int] = []
+    for owner, own in owners.items():
+        peaks = _own_peaks(owner, own, recipe, band, settings, progress)
+        gfp = global_field_power(peaks)
+        if settings.outlier_sd > 0:
+            kept = gfp <= gfp.mean() + settings.outlier_sd * gfp.std()
+            peaks, gfp = peaks[kept], gfp[kept]
+        found.append(len(peaks))
+        # Drawn at once: all peaks of all recordings would not fit into memory.
+        each.append(_drawn(peaks / gfp.mean() if settings.equal_power else peaks, settings.per_recording, rng))
+    share = min(map(len, each))
+    pooled = np.concatenate([_drawn(peaks, share, rng) for peaks in each])
+    return pooled, {"peaks_found": found, "peaks_per_recording": share}
+
+
+def _own_peaks(
+    owner: str,
+    own: Sequence[tuple[str, Source]],
+    recipe: Recipe,
+    band: int,
+    settings: PeakSettings,
+    progress: Progress | None,
+) -> FloatArray:
+    """Return the peaks of one recording, or of all those of a subject, of which single ones may have few."""
+    found: list[FloatArray] = []
+    for name, source in own:
         with about(name):
             report = None if progress is None else partial(progress, f"peaks of {name}")
-            peaks = peak_maps(source, recipe, band, settings.fewest, report)
-            gfp = global_field_power(peaks)
-            if settings.outlier_sd > 0:
-                kept = gfp <= gfp.mean() + settings.outlier_sd * gfp.std()
-                peaks, gfp = peaks[kept], gfp[kept]
-            each.append(peaks / gfp.mean() if settings.equal_power else peaks)
-    share = min(settings.per_recording, *(len(peaks) for peaks in each))
-    drawn = [peaks[np.sort(rng.choice(len(peaks), share, replace=False))] for peaks in each]
-    return np.concatenate(drawn), {"peaks_found": [len(peaks) for peaks in each], "peaks_per_recording": share}
+            found.append(peak_maps(source, recipe, band, settings.fewest if len(own) == 1 else 0, report))
+    peaks = np.concatenate(found)
+    if len(peaks) < settings.fewest:
+        raise FitError(
+            f"{owner}: only {len(peaks)} usable GFP peaks in {len(own)} recordings, at least {settings.fewest} are "
+            "needed; leave this subject out"
+        )
+    return peaks
+
+
+def _drawn(peaks: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    if n >= len(peaks):
+        return peaks
+    drawn: FloatArray = peaks[np.sort(rng.choice(len(peaks), n, replace=False))]
+    return drawn
 
 
 def fit_templates(
@@ -164,8 +202,9 @@ def fit_sources(
     ks: Sequence[int] = (),
     peak_settings: PeakSettings | None = None,
     progress: Progress | None = None,
+    subjects: Mapping[str, str] | None = None,
 ) -> Templates:
-    """As `fit_templates`, for named sources of any kind."""
+    """As `fit_templates`, for named sources of any kind; with `subjects` (by source name), persons weigh the same."""
     if not sources:
         raise FitError("no recordings were given; name at least one file")
     peak_settings = peak_settings or PeakSettings()
@@ -174,7 +213,7 @@ def fit_sources(
     fits: list[Fit] = []
     bands: list[dict[str, Any]] = []
     for i, band in enumerate(recipe.bands):
-        peaks, counts = pooled_peaks(sources, recipe, i, peak_settings, settings.seed, progress)
+        peaks, counts = pooled_peaks(sources, recipe, i, peak_settings, settings.seed, progress, subjects)
         report = None if progress is None else partial(progress, f"clustering band {band.name}")
         described: dict[str, Any] = {"band": band.name, **counts}
         if ks:
@@ -194,6 +233,7 @@ def fit_sources(
     report_card = {
         "rtbrain": __version__,
         "recordings": [Path(name).name for name, _ in sources],
+        **({"subjects": list(dict.fromkeys(subjects[name] for name, _ in sources))} if subjects else {}),
         "method": settings.method,
         "fit": asdict(settings),
         "peaks": asdict(peak_settings),

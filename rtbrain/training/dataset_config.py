@@ -9,7 +9,9 @@ from rtbrain.errors import ConfigError
 from rtbrain.pipeline import Recipe
 from rtbrain.training.trials import Value
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+_PACKAGE = Path(__file__).resolve().parents[1]
+CONFIGS = _PACKAGE / "configs" if (_PACKAGE / "configs").is_dir() else _PACKAGE.parent / "configs"
+"""Within the installed package, or beside it in the repository."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,11 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
     config = parse(DatasetConfig, load_yaml(path), str(path))
     if not config.tasks:
         raise ConfigError(f"{path} names no task")
+    if config.recipe.harmonise is not None and config.crop is None:
+        raise ConfigError(
+            f"{path}: a recipe that harmonises recordings needs a crop, for their length tells them apart too; add "
+            "`crop: {start_s: ..., seconds: ...}` that fits the shortest one"
+        )
     if config.root is not None:
         config = replace(config, root=str(path.parent / Path(config.root).expanduser()))
     return config
