@@ -52,15 +52,19 @@ def show_templates(folder: Path, templates: Templates) -> None:
     console.print(f"[bold]{escape(str(folder))}[/bold]: {len(templates.channels)} channels: {names}")
     if "recordings" in report:
         starts = "" if report["method"] == "aahc" else f", {report['fit']['n_starts']} starts"
-        n = len(report["recordings"])
-        console.print(f"fitted by {report['method']} (seed {report['fit']['seed']}{starts}) on {n} recording(s)")
+        said = f"{len(report['recordings'])} recording(s)"
+        if "subjects" in report:
+            said += f" of {len(report['subjects'])} subject(s): {', '.join(report['subjects'])}"
+        console.print(f"fitted by {report['method']} (seed {report['fit']['seed']}{starts}) on {escape(said)}")
     for i, (maps, band) in enumerate(zip(templates.maps, templates.recipe["bands"], strict=True)):
         known = report["bands"][i] if report.get("bands") else {}
         line = f"band {band['name']} ({band['low_hz']:g} to {band['high_hz']:g} Hz): {len(maps)} states"
         if "gev" in known:
             line += f", GEV over peaks {100 * known['gev']:.1f} %"
         if "peaks_per_recording" in known:
-            line += f", {known['peaks_per_recording']} peaks of each recording"
+            line += (
+                f", {known['peaks_per_recording']} peaks of each {'subject' if 'subjects' in report else 'recording'}"
+            )
         console.print(line)
         if "gev_per_state" in known:
             console.print(

@@ -45,8 +45,8 @@ class _Units:
 def groups(trials: Collection[Trial], same_person: Iterable[Sequence[str]] = ()) -> dict[str, str]:
     """Return the group of each subject: those who share a byte-identical recording or are declared one person.
 
-    A group has the name of its first member. Duplicates are seen among these trials only: where a task leaves out
-    recordings, group the whole set first and pass subjects of one group on as `same_person`.
+    A group has the name of its first member. Duplicates are seen among these trials only; `Found.same_person` has
+    those of the whole set, so pass it as `same_person` here, to `folds` and to `audit`.
     """
     people = _units(trials, _subject, same_person)
     return {subject: people.group[subject] for subject in sorted({trial.subject for trial in trials})}
@@ -120,8 +120,12 @@ def audit(
                 "make the folds with rtbrain.training.folds, or leave one of them out"
             )
     tested = {apart(trial) for trial in sides["test"]}
+    units_of: dict[str, set[str]] = defaultdict(set)
+    for trial in trials if fitted_on else ():
+        units_of[trial.name].add(apart(trial))
+        units_of[trial.subject].add(apart(trial))
     for what, name in sorted((what, name) for what, names in (fitted_on or {}).items() for name in names):
-        used = {apart(trial) for trial in trials if name in (trial.name, trial.subject)}
+        used = set(units_of[name])
         if apart is people and name in people.group:  # without trials here, and yet perhaps a test subject's double
             used.add(people.group[name])
         if not used or used & tested:

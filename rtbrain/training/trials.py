@@ -53,3 +53,6 @@ class Found:
 
     trials: tuple[Trial, ...]
     problems: tuple[Problem, ...] = ()
+    same_person: tuple[tuple[str, ...], ...] = ()
+    """Groups of subjects that may be one person: declared, or with a recording in common anywhere in the set, used
+    or not. Pass them on to every split: one task's trials alone may not show it."""

@@ -11,6 +11,7 @@ from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import excerpt
 from rtbrain.training.dataset_config import ClassRule, Crop, DatasetConfig, Task
 from rtbrain.training.datasets import bids, deap, mdd, neurolong, nssi, seed
+from rtbrain.training.datasets.copies import without_copies
 from rtbrain.training.trials import Found, Problem, Trial, Value
 
 READERS: dict[str, Callable[[Path, DatasetConfig], Found]] = {
@@ -38,7 +39,7 @@ def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
     Returns
     -------
     Found
-        Its trials, still without classes (see `choose`), and what could not be used.
+        Its trials, still without classes (see `choose`), what could not be used, and who may be one person.
 
     Raises
     ------
@@ -49,14 +50,12 @@ def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
     """
     folder = find_root(config, root)
     found = READERS[config.reader](folder, config)
+    decisive = {name for task in config.tasks.values() for name in (task.label, *task.where)}
+    found = without_copies(replace(found, same_person=config.same_person + found.same_person), decisive)
     if not found.trials:
         bad = "".join(f"\n  {problem.where}: {problem.what}" for problem in found.problems)
         why = f"nothing in it can be used:{bad}" if bad else "it holds no recording of this set"
         raise SourceError(f"{folder}: {why}\n{_help(config)}")
-    names = [trial.name for trial in found.trials]
-    doubled = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if doubled:
-        raise SourceError(f"{folder}: several trials are called {', '.join(doubled)}; rename their files")
     return found
 
 
@@ -127,7 +126,7 @@ def choose(found: Found, task: Task, crop: Crop | None = None) -> Found:
         label = class_of(trial.fields[task.label], task.classes)
         assert label is not None, "_unfit refuses trials without a class"
         trials.append((crop_trial(trial, crop) if crop else trial).labelled(label))
-    return Found(tuple(trials), tuple(problems))
+    return replace(found, trials=tuple(trials), problems=tuple(problems))
 
 
 def class_of(value: Value, classes: tuple[ClassRule, ...]) -> int | None:

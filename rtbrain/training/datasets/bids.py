@@ -5,7 +5,7 @@ entities of the file name (`task`, `ses`, `run`, ...) and, for events, the colum
 and `where` may name any of them. Number-like cells are numbers, `n/a` is no value.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -23,10 +23,10 @@ from rtbrain.training.datasets.bids_files import (
     file_facts,
     sidecar,
 )
-from rtbrain.training.datasets.identical import identical
 from rtbrain.training.datasets.tables import Table, read_table, value_of, values_of
 from rtbrain.training.trials import Found, Problem, Trial, Value
 
+PARTICIPANTS = "participants.tsv"
 END_TOLERANCE_S = 0.1
 """An event may seem to last so much longer than its recording; it is cut there."""
 
@@ -61,7 +61,12 @@ def collect(root: Path, options: BidsOptions) -> Found:
     people = _participants(root)
     files = [file for file in bids_recordings(root) if not options.task or file.entities.get("task") in options.task]
     trials: list[Trial] = []
-    files, problems = _distinct(files)
+    problems: list[Problem] = []
+    absent = sorted(set(people) - {file.subject for file in files})
+    if absent and files:
+        asked = f" of task {' or '.join(options.task)}" if options.task else ""
+        what = f"lists {', '.join(absent)}, of whom there is no recording{asked}; copy them, or remove the rows"
+        problems.append(Problem(str(root / PARTICIPANTS), what))
     for file in files:
         try:
             source = open_recording(file.path, unit=options.unit)
@@ -85,7 +90,7 @@ def check_labels(root: Path, found: Found, config: DatasetConfig) -> Found:
         return found
     fields = sorted({name for trial in found.trials for name in trial.fields})
     missing = {name: task.label for name, task in config.tasks.items() if task.label not in fields}
-    table = root / "participants.tsv"
+    table = root / PARTICIPANTS
     where = str(table) if table.is_file() else str(root)
     said = [
         f"task {name!r}: there is no column {label!r} for its label, neither in participants.tsv nor in events.tsv; "
@@ -94,11 +99,11 @@ def check_labels(root: Path, found: Found, config: DatasetConfig) -> Found:
     ]
     if len(missing) == len(config.tasks):
         raise SourceError(f"{where}: {'; '.join(said)}")
-    return Found(found.trials, found.problems + tuple(Problem(where, text) for text in said))
+    return replace(found, problems=found.problems + tuple(Problem(where, text) for text in said))
 
 
 def _participants(root: Path) -> dict[str, dict[str, Value]]:
-    path = root / "participants.tsv"
+    path = root / PARTICIPANTS
     if not path.is_file():
         return {}
     table = read_table(path)
@@ -111,18 +116,6 @@ def _participants(root: Path) -> dict[str, dict[str, Value]]:
             raise SourceError(f"{path}: {subject} is listed twice; remove one of the rows")
         people[subject] = values_of(row, ("participant_id",))
     return people
-
-
-def _distinct(files: list[BidsFile]) -> tuple[list[BidsFile], list[Problem]]:
-    """Leave out recordings whose samples are in another file as well."""
-    by_data = {file.data: file for file in files if file.data.is_file()}
-    dropped, problems = set(), []
-    for first, *others in identical(by_data):
-        for path in others:
-            dropped.add(by_data[path].path)
-            what = f"holds the same samples as {first.name}, byte for byte; only that one is used: remove the copy"
-            problems.append(Problem(str(path), what))
-    return [file for file in files if file.path not in dropped], problems
 
 
 def _trial(root: Path, file: BidsFile, source: SeekableSource, options: BidsOptions, person: dict[str, Value]) -> Trial:
@@ -182,7 +175,7 @@ def _events(
                 length_s=interval[1],
                 open=partial(_open, file.path, options.unit, channels, interval),
                 fields=fields,
-                stimulus=row[options.stimulus] if options.stimulus else base.stimulus,
+                stimulus=_shown(row, options) or base.stimulus,
                 facts=base.facts,
             )
         )
@@ -200,6 +193,12 @@ def _interval(row: dict[str, str], length_s: float, options: BidsOptions) -> tup
     if start < 0 or stop <= start or stop > length_s + END_TOLERANCE_S:
         raise SourceError(f"lasts from {start:g} to {stop:g} s, the recording from 0 to {length_s:g} s; correct it")
     return start, min(stop, length_s) - start
+
+
+def _shown(row: dict[str, str], options: BidsOptions) -> str | None:
+    """Return the stimulus as it is written; None where nothing was entered."""
+    written = row[options.stimulus] if options.stimulus else "n/a"
+    return None if value_of(written) is None else written
 
 
 def _joined(base: Trial, row: dict[str, str], table: Table) -> dict[str, Value]:

@@ -48,11 +48,6 @@ class BidsFile:
         beside = [self.path.with_suffix(ending) for ending in _BESIDE.get(self.path.suffix.lower(), ())]
         return tuple(path for path in beside if path.is_file()) or (self.path,)
 
-    @property
-    def data(self) -> Path:
-        """The file that holds the samples."""
-        return self.all_files[0]
-
 
 def entities_of(path: Path) -> dict[str, str]:
     """Return the `key-value` pairs of a BIDS file's name."""

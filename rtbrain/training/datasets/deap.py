@@ -22,7 +22,6 @@ from rtbrain.sources.recording import excerpt, open_recording
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets.arrays import ArraySource, pick
 from rtbrain.training.datasets.edf_facts import edf_facts
-from rtbrain.training.datasets.identical import identical
 from rtbrain.training.datasets.safe_pickle import load_arrays
 from rtbrain.training.datasets.tables import read_table, value_of
 from rtbrain.training.trials import Found, Problem, Trial, Value
@@ -58,23 +57,18 @@ def read(root: Path, config: DatasetConfig) -> Found:
     original = options.form == "original"
     name, ending = ("data_original", "bdf") if original else ("data_preprocessed_python", "dat")
     folder = root / name if (root / name).is_dir() else root
-    files = {
-        f"s{int(match[1]):02d}": path
+    files = [
+        (f"s{int(match[1]):02d}", path)
         for path in sorted(folder.iterdir())
         if (match := re.fullmatch(rf"s(\d+)\.{ending}", path.name, re.IGNORECASE))
-    }
+    ]
     if not files:
         return Found(())
     ratings = _ratings(root, folder) if original else {}
     trials: list[Trial] = []
     problems: list[Problem] = []
-    copies: dict[Path, Path] = {}
-    for first, *others in identical(files.values()):
-        copies.update(dict.fromkeys(others, first))
-    for subject, path in files.items():
+    for subject, path in files:
         try:
-            if path in copies:
-                raise SourceError(f"is the same as {copies[path].name}, byte for byte; only that one is used")
             if original:
                 missing = options.missing_trials.get(subject, ())
                 trials += _original(subject, path, ratings.get(subject, {}), missing)
@@ -165,6 +159,8 @@ def video_onsets(path: Path) -> IntArray:
     are triggers: in some recordings higher ones are set throughout.
     """
     header = read_edf_header(path, "BDF")
+    if len(set(header.samples)) > 1:  # then its samples are not those of the EEG
+        raise SourceError(f"{path}: signals differ in rate; get the original file, triggers cannot be placed here")
     shape = (header.n_records, sum(header.samples) * header.sample_bytes)
     records = np.memmap(path, np.uint8, "r", offset=header.first_byte, shape=shape)
     start = sum(header.samples[:-1]) * header.sample_bytes

@@ -4,7 +4,6 @@ Fields of a trial: `group` (H or MDD) and `condition` (EC, EO or TASK). Options:
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from rtbrain.errors import ConfigError, RtbrainError
 from rtbrain.sources.recording import open_recording
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets.edf_facts import edf_facts
-from rtbrain.training.datasets.identical import identical
 from rtbrain.training.trials import Found, Problem, Trial
 
 _NAME = re.compile(r"^(\d+_)?(H|MDD)\s+S(\d+)\s+(EC|EO|TASK)\.edf$", re.IGNORECASE)
@@ -37,12 +35,10 @@ class _File:
 
 
 def read(root: Path, config: DatasetConfig) -> Found:
-    """Read the set below `root`; of byte-identical recordings one is kept, the others are reported."""
+    """Read the set below `root`."""
     if config.options:
         raise ConfigError(f"the mdd reader has no options, got {', '.join(config.options)}")
     files, problems = _files(root)
-    files, more = _distinct(files)
-    problems += more
     trials = []
     for file in files:
         try:
@@ -74,43 +70,8 @@ def _files(root: Path) -> tuple[list[_File], list[Problem]]:
         match = _NAME.match(path.name)
         if match:
             files.append(_File(path, match[2].upper(), int(match[3]), match[4].upper()))
-        elif path.suffix.lower() == ".edf":
+        elif path.suffix.lower() == ".edf" and not path.name.startswith("."):
             problems.append(Problem(str(path), "is not named like `H S1 EC.edf` or `MDD S1 EO.edf`; rename it"))
     # Names without a download number come before those with one.
     files.sort(key=lambda file: (file.group, file.number, file.condition, len(file.path.name), file.path.name))
     return files, problems
-
-
-def _distinct(files: list[_File]) -> tuple[list[_File], list[Problem]]:
-    """Leave out copies of a recording, and all copies where they are said to be of both groups."""
-    by_path = {file.path: file for file in files}
-    dropped: set[Path] = set()
-    problems: list[Problem] = []
-    for copies in identical(by_path):
-        first, *others = copies
-        groups = {by_path[path].group for path in copies}
-        if len(groups) > 1:
-            dropped.update(copies)
-            what = (
-                f"is the same recording as {_names(others)}, of the other group; nobody can tell whose it is: left out"
-            )
-            problems.append(Problem(str(first), what))
-            continue
-        dropped.update(others)
-        problems += [
-            Problem(str(path), f"is the same recording as {first.name}, byte for byte; only that one is used")
-            for path in others
-        ]
-    kept: dict[str, _File] = {}
-    for file in files:
-        if file.path in dropped:
-            continue
-        before = kept.setdefault(file.name, file)
-        if before is not file:
-            what = f"claims to be {file.name}, as {before.path.name} does, but differs from it; remove the wrong one"
-            problems.append(Problem(str(file.path), what))
-    return list(kept.values()), problems
-
-
-def _names(paths: Iterable[Path]) -> str:
-    return ", ".join(path.name for path in paths)

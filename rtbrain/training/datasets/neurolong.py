@@ -13,8 +13,9 @@ from rtbrain.config import parse
 from rtbrain.errors import SourceError
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets.bids import BidsOptions, check_labels, collect
+from rtbrain.training.datasets.bids_files import entities_of
 from rtbrain.training.datasets.tables import read_table, value_of
-from rtbrain.training.trials import Found, Trial, Value
+from rtbrain.training.trials import Found, Problem, Trial, Value
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,11 @@ def read(root: Path, config: DatasetConfig) -> Found:
         joined, differing = _join(trial, ratings[trial.subject], options)
         trials.append(joined)
         disagreements += differing
+    problems = [*found.problems, *_unseen(trials, ratings, options)]
     if disagreements:
         listed = "".join(f"\n  {text}" for text in disagreements)
         raise SourceError(f"{root}: events.tsv and beh.tsv disagree; correct one of the two, for each of:{listed}")
-    return check_labels(root, Found(tuple(trials), found.problems), config)
+    return check_labels(root, replace(found, trials=tuple(trials), problems=tuple(problems)), config)
 
 
 def _join(trial: Trial, ratings: _Ratings, options: NeuroLongOptions) -> tuple[Trial, list[str]]:
@@ -82,10 +84,24 @@ def _join(trial: Trial, ratings: _Ratings, options: NeuroLongOptions) -> tuple[T
     return replace(trial, fields=fields, stimulus=_text(video)), differing
 
 
+def _unseen(trials: Iterable[Trial], ratings: dict[str, _Ratings], options: NeuroLongOptions) -> list[Problem]:
+    """Report rated videos that no event shows: their trials may be lost."""
+    seen = {(trial.subject, trial.fields[name]) for trial in trials for name in options.video if name in trial.fields}
+    problems = []
+    for subject, entries in ratings.items():
+        lost = {video: entry.path for (video, _), entry in entries.items() if (subject, video) not in seen}
+        for video, path in lost.items():
+            what = f"rates video {_text(video)}, which no usable event of {subject} shows; complete events.tsv"
+            problems.append(Problem(str(path), what))
+    return problems
+
+
 def _behaviour(folder: Path, options: NeuroLongOptions) -> _Ratings:
     """Return the ratings in the beh.tsv files of one subject."""
     found: _Ratings = {}
     for path in sorted(folder.glob("**/beh/*_beh.tsv")):
+        if options.task and entities_of(path).get("task") not in (None, *options.task):
+            continue  # of another experiment
         table = read_table(path)
         column = _first(options.video, table.columns)
         if column is None:

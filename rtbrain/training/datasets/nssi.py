@@ -20,7 +20,6 @@ from rtbrain.sources.chunking import Source
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets.arrays import ArraySource, check_microvolts
 from rtbrain.training.datasets.bids import BidsOptions, check_labels, collect
-from rtbrain.training.datasets.identical import identical
 from rtbrain.training.trials import Found, Problem, Trial
 
 BLOCKS = {"Block1": "B1", "Block2": "B2"}
@@ -46,31 +45,15 @@ def read(root: Path, config: DatasetConfig) -> Found:
         return check_labels(root, collect(root, BidsOptions(task=tuple(BLOCKS.values()), unit=options.unit)), config)
     if not options.channels:
         raise ConfigError(f"{root}: .mat files do not name their channels; state them as `options.channels`")
-    paths = {path: block for folder, block in folders.items() for path in sorted(folder.glob("*.mat"))}
-    trials: dict[str, Trial] = {}
-    problems, dropped = _copies(list(paths))
+    paths = {path: block for folder, block in folders.items() for path in sorted(folder.glob("[!.]*.mat"))}
+    trials: list[Trial] = []
+    problems: list[Problem] = []
     for path, block in paths.items():
-        if path in dropped:
-            continue
         try:
-            trial = _trial(path, block, options)
-            if trial.name in trials:
-                raise SourceError(f"{trials[trial.name].files[0].name} has the same subject number; rename one")
+            trials.append(_trial(path, block, options))
         except RtbrainError as error:
             problems.append(Problem(str(path), str(error)))
-            continue
-        trials[trial.name] = trial
-    return Found(tuple(sorted(trials.values(), key=lambda trial: trial.name)), tuple(problems))
-
-
-def _copies(paths: list[Path]) -> tuple[list[Problem], set[Path]]:
-    problems, dropped = [], set()
-    for first, *others in identical(paths):
-        for path in others:
-            dropped.add(path)
-            what = f"is the same as {first.parent.name}/{first.name}, byte for byte; only that one is used"
-            problems.append(Problem(str(path), what))
-    return problems, dropped
+    return Found(tuple(sorted(trials, key=lambda trial: trial.name)), tuple(problems))
 
 
 def _trial(path: Path, block: str, options: NssiOptions) -> Trial:

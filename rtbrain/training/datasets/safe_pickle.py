@@ -5,7 +5,6 @@ pickled array mentions stand for classes of this module, which take the bytes an
 """
 
 import codecs
-import io
 import pickle
 from pathlib import Path
 from typing import Any, Final
@@ -53,6 +52,10 @@ class _Bytes(bytes):
             raise pickle.UnpicklingError(f"text in {encoding!r}")
         return super().__new__(cls, text.encode("latin1"))
 
+    def __setstate__(self, state: object) -> None:
+        # Without this a file could set attributes of the class itself, and so spoil the files read after it.
+        raise pickle.UnpicklingError("bytes with a state")
+
 
 _STAND_INS: Final[dict[tuple[str, str], type]] = {
     ("numpy.core.multiarray", "_reconstruct"): _Array,
@@ -83,7 +86,8 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if size > MAX_BYTES:
         raise SourceError(f"{path}: {size} bytes are too many, at most {MAX_BYTES} are read; get the original file")
     try:
-        content = _Restricted(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+        with path.open("rb") as file:
+            content = _Restricted(file, encoding="latin1").load()
     except Exception as error:  # a damaged or hostile pickle may fail in any way
         raise SourceError(f"{path}: refused as a pickle of arrays: {error}; get the original file again") from error
     if not isinstance(content, dict) or not all(

@@ -4,6 +4,7 @@ Fields of a trial: `emotion` (-1, 0 or 1). Options: none. CB1 and CB2 are in no 
 """
 
 import re
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,11 @@ CHANNELS: Final = (
     "PO5", "PO3", "POZ", "PO4", "PO6", "PO8", "CB1", "O1", "OZ", "O2", "CB2",
 )  # fmt: skip
 """Rows of every array, as in the set's channel-order.xlsx."""
+FIRST: Final = (
+    20131027, 20140404, 20140603, 20140621, 20140411, 20130712, 20131027, 20140511, 20140620, 20131130, 20140618,
+    20131127, 20140527, 20140601, 20130709,
+)  # fmt: skip
+"""Dates of the first sessions of subjects 1 to 15 in the release."""
 KEPT: Final = tuple(name for name in CHANNELS if name not in ("CB1", "CB2"))
 
 _FILE = re.compile(r"^(\d+)_(\d{8})\.mat$")
@@ -38,35 +44,39 @@ def read(root: Path, config: DatasetConfig) -> Found:
     if config.options:
         raise ConfigError(f"the seed reader has no options, got {', '.join(config.options)}")
     folder = root / "Preprocessed_EEG" if (root / "Preprocessed_EEG").is_dir() else root
-    sessions = _first_sessions(folder)
+    sessions = _sessions(folder)
     if not sessions:
         return Found(())
     labels = _labels(folder / "label.mat")
     trials: list[Trial] = []
     problems: list[Problem] = []
-    copies: dict[Path, Path] = {}
-    for first, *others in identical(sessions.values()):
-        copies.update(dict.fromkeys(others, first))
-    for subject, path in sessions.items():
-        if path in copies:
-            what = f"is the same as {copies[path].name}, byte for byte; only that one is used: remove the copy"
-            problems.append(Problem(str(path), what))
-            continue
+    for subject, paths in sessions.items():
+        if subject <= len(FIRST) and int(paths[0].stem.split("_")[1]) > FIRST[subject - 1]:
+            what = (
+                f"is a later session, used as {subject}_{FIRST[subject - 1]}.mat, the first, is missing; copy that too"
+            )
+            problems.append(Problem(str(paths[0]), what))
         try:
-            trials += _trials(subject, path, labels)
+            trials += _trials(subject, paths[0], labels)
         except RtbrainError as error:
-            problems.append(Problem(str(path), str(error)))
-    return Found(tuple(trials), tuple(problems))
+            problems.append(Problem(str(paths[0]), str(error)))
+    return Found(tuple(trials), tuple(problems), _sharing(sessions))
 
 
-def _first_sessions(folder: Path) -> dict[int, Path]:
-    """Return each subject's file with the smallest date, by subject number."""
+def _sessions(folder: Path) -> dict[int, list[Path]]:
+    """Return each subject's files, the earliest first, by subject number."""
     matches = [match for path in folder.iterdir() if (match := _FILE.match(path.name))]
-    first: dict[int, tuple[int, Path]] = {}
-    for match in matches:
-        subject, session = int(match[1]), (int(match[2]), folder / match[0])
-        first[subject] = min(first.get(subject, session), session)
-    return {subject: first[subject][1] for subject in sorted(first)}
+    found: dict[int, list[Path]] = defaultdict(list)
+    for match in sorted(matches, key=lambda match: (int(match[1]), int(match[2]))):
+        found[int(match[1])].append(folder / match[0])
+    return found
+
+
+def _sharing(sessions: dict[int, list[Path]]) -> tuple[tuple[str, ...], ...]:
+    """Return the subjects who have a session in common, also one that is not used."""
+    owner = {path: f"s{subject:02d}" for subject, paths in sessions.items() for path in paths}
+    people = (tuple(sorted({owner[path] for path in copies})) for copies in identical(owner))
+    return tuple(names for names in people if len(names) > 1)
 
 
 def _labels(path: Path) -> list[int]:
@@ -85,11 +95,11 @@ def _trials(subject: int, path: Path, labels: list[int]) -> list[Trial]:
         listed = whosmat(path)
     except Exception as error:  # a damaged file may fail in any way
         raise SourceError(f"{path}: not readable as a .mat file ({error}); copy it again") from error
-    arrays = {int(match[1]): (key, shape) for key, shape, _ in listed if (match := _ARRAY.search(key))}
-    if sorted(arrays) != list(range(1, len(labels) + 1)):
-        raise SourceError(
-            f"{path}: label.mat has {len(labels)} films, the file has arrays {sorted(arrays)}; copy it again"
-        )
+    matches = [(match, shape) for key, shape, _ in listed if (match := _ARRAY.search(key))]
+    arrays = {int(match[1]): (match.string, shape) for match, shape in matches}
+    if sorted(int(match[1]) for match, _ in matches) != list(range(1, len(labels) + 1)):
+        names = ", ".join(sorted(match.string for match, _ in matches)) or "none"
+        raise SourceError(f"{path}: label.mat has {len(labels)} films, the file has arrays {names}; copy it again")
     for key, shape in arrays.values():
         if len(shape) != 2 or shape[0] != len(CHANNELS):
             raise SourceError(f"{path}: {key} is {shape}, not ({len(CHANNELS)}, n); is this Preprocessed_EEG?")

@@ -138,6 +138,20 @@ def test_a_person_without_a_group_is_reported(groups, configured):
     assert found.problems[0].where == "sub-02_task-rest"
 
 
+def test_a_person_without_a_recording_is_reported(groups, configured):
+    with (groups / "participants.tsv").open("a") as file:
+        file.write("sub-03\tcontrol\t20\n")
+    (problem,) = load(configured(GROUPS), groups).problems
+    assert problem.where.endswith("participants.tsv")
+    assert "sub-03, of whom there is no recording" in problem.what
+
+
+def test_an_event_without_a_stimulus_has_none(films, configured):
+    for path in films.glob("sub-*/eeg/*_events.tsv"):
+        path.write_text(path.read_text().replace("a.mp4", "n/a"))
+    assert [t.stimulus for t in load(configured(EVENTS.format(root="set"))).trials[:2]] == [None, "b.mp4"]
+
+
 def test_a_person_listed_twice_is_refused(groups, configured):
     write_table(groups / "participants.tsv", "participant_id group", "sub-01 patient", "01 control")
     with pytest.raises(SourceError, match=r"participants\.tsv: sub-01 is listed twice; remove"):
@@ -158,6 +172,24 @@ def test_a_copied_person_is_reported_and_left_out(groups, configured):
     (problem,) = found.problems
     assert problem.where.endswith("sub-03_task-rest_eeg.eeg")
     assert "sub-01_task-rest_eeg.eeg" in problem.what
+
+
+def test_one_recording_under_two_labels_is_not_used(groups, configured):
+    rest, count = (groups / f"sub-01/eeg/sub-01_task-{task}_eeg.eeg" for task in ("rest", "count"))
+    copyfile(rest, count)
+    found = load(configured(GROUPS), groups)
+    assert {t.subject for t in found.trials} == {"sub-02"}
+    assert {p.where for p in found.problems} == {str(rest), str(count)}
+    assert all("nobody can tell which is right" in p.what for p in found.problems)
+
+
+def test_a_recording_in_two_formats_is_read_once(groups, configured):
+    write_edf(groups / "sub-01/eeg/sub-01_task-rest_eeg.edf", samples(500))
+    found = load(configured(GROUPS), groups)
+    assert len(found.trials) == 4
+    (problem,) = found.problems
+    assert "claims to be sub-01_task-rest" in problem.what
+    assert "remove the wrong one" in problem.what
 
 
 def test_a_cut_recording_is_reported(groups, configured):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from shutil import copyfile
 
 import numpy as np
 import pytest
@@ -6,10 +7,11 @@ import pytest
 from rtbrain.errors import SourceError
 from rtbrain.pipeline import build, run
 from rtbrain.sources.recording import excerpt, open_recording, trim
-from rtbrain.training.dataset_config import ClassRule, Crop, Task, known_datasets, load_dataset_config
+from rtbrain.training.dataset_config import ClassRule, Crop, Protocol, Task, known_datasets, load_dataset_config
 from rtbrain.training.datasets import READERS, choose, class_of, find_root, load
+from rtbrain.training.folds import audit, folds
 from rtbrain.training.trials import Found, Trial
-from tests.recording_writers import INDEX, WRITERS, read, samples, write_edf
+from tests.recording_writers import INDEX, NAMES, WRITERS, read, samples, write_edf
 from tests.unit.training.datasets.bids_writer import write_table
 
 PAPER = {
@@ -170,8 +172,19 @@ def test_eegmat_as_bids_through_a_yaml_file_alone(data, tmp_path):
     assert sum(len(chunk) for chunk in run(chain, source.chunks())) >= 18 * 250
 
 
-def test_two_trials_of_one_name_are_refused(tmp_path, monkeypatch):
-    write_edf(tmp_path / "H S1 EC.edf", samples(500))
-    monkeypatch.setitem(READERS, "mdd", lambda root, config: Found((trial("p"), trial("p"))))
-    with pytest.raises(SourceError, match="several trials are called p"):
-        load(load_dataset_config("mdd"), tmp_path)
+def test_a_copy_known_from_one_condition_joins_the_persons_in_all(tmp_path):
+    """H S1 and H S2 share the recording with eyes open; only those with eyes closed are split."""
+    for i, name in enumerate(
+        ["H S1 EO", "H S1 EC", "H S2 EC", "H S3 EC", "H S4 EC", *(f"MDD S{k} EC" for k in "1234")]
+    ):
+        write_edf(tmp_path / f"{name}.edf", samples(500) + i, NAMES)
+    copyfile(tmp_path / "H S1 EO.edf", tmp_path / "H S2 EO.edf")
+    config = replace(load_dataset_config("mdd"), crop=None, protocol=Protocol("k-fold", folds=3))
+    chosen = choose(load(config, tmp_path), config.tasks["ec"])
+    assert chosen.same_person == (("MDD S24", "MDD S25"), ("H S1", "H S2"))
+    assert len(chosen.trials) == 8
+    for fold in folds(chosen.trials, config.protocol, chosen.same_person):
+        audit(fold, chosen.trials, chosen.same_person)
+        assert ("H S1 EC" in fold.test) == ("H S2 EC" in fold.test)
+    alone = folds(chosen.trials, config.protocol)
+    assert any(("H S1 EC" in fold.test) != ("H S2 EC" in fold.test) for fold in alone), "the test can fail"

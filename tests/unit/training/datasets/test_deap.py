@@ -106,11 +106,37 @@ def test_damaged_recordings_are_reported(tmp_path, config):
     write_ratings(tmp_path, (1, 2, 3, 4))
     found = load(config, tmp_path)
     assert {t.subject for t in found.trials} == {"s01"}
+    assert found.same_person == (("s01", "s04"),)
     said = {p.where.split("/")[-1]: p.what for p in found.problems}
     assert "beyond the end" in said["s02.bdf"]
     assert "cut short" in said["s03.bdf"]
-    assert "same as s01.bdf" in said["s04.bdf"]
+    assert "same recording as s01.bdf" in said["s04.bdf"]
     assert "no rows of s05" in said["s05.bdf"]
+
+
+def test_a_recording_with_the_ratings_of_two_people_is_not_used(tmp_path, config):
+    folder = tmp_path / "data_original"
+    whole = write_bdf(folder / "s01.bdf", (10, 75, 140)).read_bytes()
+    write_bdf(folder / "s02.bdf", (10, 75, 140), seed=1)
+    (folder / "s04.bdf").write_bytes(whole)
+    write_ratings(tmp_path, (1, 2, 4))
+    table = tmp_path / "metadata_csv/participant_ratings.csv"
+    table.write_text(table.read_text().replace("\n4,2,3,0,5.01", "\n4,2,3,0,1.5"))
+    found = load(config, tmp_path)
+    assert {t.subject for t in found.trials} == {"s02"}
+    assert [p.where[-7:] for p in found.problems] == ["s01.bdf", "s04.bdf"]
+    assert all("nobody can tell which is right" in p.what for p in found.problems)
+
+
+def test_two_files_of_one_subject_are_reported(tmp_path, config):
+    write_bdf(tmp_path / "data_original/s01.bdf", (10, 75, 140))
+    write_bdf(tmp_path / "data_original/s1.bdf", (10, 75, 140), seed=1)
+    write_ratings(tmp_path)
+    found = load(config, tmp_path)
+    assert {t.files[0].name for t in found.trials} == {"s01.bdf"}
+    (problem,) = found.problems
+    assert problem.where.endswith("s1.bdf")
+    assert "as s01.bdf does, but differs" in problem.what
 
 
 def test_ratings_are_needed_and_must_be_sound(tmp_path, config):
@@ -208,6 +234,18 @@ def test_other_contents_are_reported(content, what, dat, preprocessed):
     root, _ = dat
     (root / "data_preprocessed_python/s02.dat").write_bytes(pickle.dumps(content, protocol=2))
     assert any(what in p.what for p in load(preprocessed, root).problems)
+
+
+def test_a_file_cannot_spoil_those_read_after_it(dat, preprocessed):
+    """A pickle may set attributes of classes that it can name, unless they refuse."""
+    root, x = dat
+    poison = b"\x80\x02}(X\x04\x00\x00\x00datac_codecs\nencode\nN}X\x07\x00\x00\x00__new__Ns\x86bu."
+    (root / "data_preprocessed_python/s00.dat").write_bytes(poison)
+    content = pickle.dumps({"data": x[:1], "labels": np.ones((1, 4))}, protocol=2)  # needs that class
+    (root / "data_preprocessed_python/s02.dat").write_bytes(content)
+    found = load(preprocessed, root)
+    assert {t.subject for t in found.trials} == {"s01", "s02"}
+    assert "refused as a pickle" in found.problems[0].what
 
 
 def test_a_file_of_another_size_is_refused_unread(dat, preprocessed, monkeypatch):

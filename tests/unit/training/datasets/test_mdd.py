@@ -24,7 +24,9 @@ def write(folder, name, seed=0, seconds=4):
 
 
 def test_odd_names_are_read_and_groups_kept_apart(tmp_path, config):
-    for seed, name in enumerate(["H S1 EC.edf", "MDD S1  EC.edf", "mdd s1 eo.EDF", "6921143_H S15 TASK.edf", "x.txt"]):
+    for seed, name in enumerate(
+        ["H S1 EC.edf", "MDD S1  EC.edf", "mdd s1 eo.EDF", "6921143_H S15 TASK.edf", "x.txt", "._H S1 EC.edf"]
+    ):
         write(tmp_path, name, seed)
     found = load(config, tmp_path)
     assert [trial.name for trial in found.trials] == ["H S1 EC", "H S15 TASK", "MDD S1 EC", "MDD S1 EO"]

@@ -74,6 +74,19 @@ def test_ratings_in_both_that_agree_are_taken_and_that_disagree_refused(root, co
         assert "correct one of the two" in str(caught.value)
 
 
+def test_a_rated_video_that_no_event_shows_is_reported(root, config):
+    with (root / BEHAVIOUR).open("a") as file:
+        file.write("9\t5\n")
+    (problem,) = load(config, root).problems
+    assert problem.where == str(root / BEHAVIOUR)
+    assert "rates video 9, which no usable event of sub-" in problem.what
+
+
+def test_tables_of_another_experiment_are_left_alone(root, config):
+    write_table((root / BEHAVIOUR).parent / "sub-01_task-quiz_beh.tsv", "answer", "42")
+    assert load(config, root).problems == ()
+
+
 def test_two_ratings_of_one_video_are_refused(root, config):
     with (root / BEHAVIOUR).open("a") as file:
         file.write("1\t5\n")

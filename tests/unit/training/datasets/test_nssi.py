@@ -59,7 +59,7 @@ def test_bids(tmp_path, config):
         ("Block1/7.mat", np.array([0, 1]), {}, "for the whole file"),
         ("Block1/7.mat", 2, {}, "for the whole file"),
         ("Block1/7.mat", 0, {"n_channels": 62}, "62 channels, `options.channels` names 63"),
-        ("Block1/01.mat", 0, {}, "same subject number"),
+        ("Block1/01.mat", 0, {}, "claims to be sub-001_task-B1, as"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_reported(name, label, shape, what, tmp_path, config):
@@ -89,7 +89,12 @@ def test_a_copied_subject_is_reported(tmp_path, config):
     (tmp_path / "Block1/2.mat").write_bytes(path.read_bytes())
     found = load(config, tmp_path)
     assert [t.subject for t in found.trials] == ["sub-001"]
-    assert "same as Block1/1.mat" in found.problems[0].what
+    assert "same recording as 1.mat" in found.problems[0].what
+    assert found.same_person == (("sub-001", "sub-002"),)
+    (tmp_path / "Block2").mkdir()
+    (tmp_path / "Block2/3.mat").write_bytes(path.read_bytes())  # of another block: which of the two is it?
+    write(tmp_path, "Block2/4.mat", 7, 0)
+    assert [t.subject for t in load(config, tmp_path).trials] == ["sub-004"]
 
 
 def test_channels_must_be_named_for_structs(tmp_path, config):

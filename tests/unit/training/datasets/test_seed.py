@@ -79,7 +79,31 @@ def test_files_that_cannot_be_used_are_reported(root, config):
     assert "not (62, n)" in said["4_20140621.mat"]
     assert "microvolts" in said["5_20140411.mat"]
     assert "copy it again" in said["6_20130712.mat"]
-    assert "same as 2_20140404.mat" in said["7_20131027.mat"]
+    assert "same recording as 2_20140404.mat" in said["7_20131027.mat"]
+
+
+def test_subjects_who_share_any_session_are_one_person(root, config):
+    folder = root / "Preprocessed_EEG"
+    (folder / "11_20140618.mat").write_bytes((folder / "10_20131204.mat").read_bytes())  # s10's second session
+    found = load(config, root)
+    assert {t.subject for t in found.trials} == {"s02", "s10", "s11"}
+    assert found.same_person == (("s10", "s11"),)
+
+
+def test_a_later_session_instead_of_the_first_is_reported(root, config):
+    (root / "Preprocessed_EEG/10_20131130.mat").unlink()
+    found = load(config, root)
+    (problem,) = found.problems
+    assert problem.where.endswith("10_20131204.mat")
+    assert "10_20131130.mat, the first, is missing" in problem.what
+    assert {t.facts["session"] for t in found.trials} == {"20140404", "20131204"}
+
+
+def test_two_arrays_of_one_film_are_reported(root, config):
+    savemat(root / "Preprocessed_EEG/3_20140603.mat", {**arrays(4, "x"), "y_eeg3": np.ones((62, 400))})
+    (problem,) = load(config, root).problems
+    assert "x_eeg3" in problem.what
+    assert "y_eeg3" in problem.what
 
 
 def test_the_unit_of_every_film_is_checked_when_it_is_read(root, config):

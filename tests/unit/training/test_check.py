@@ -1,0 +1,162 @@
+"""What `check_dataset` makes of a set: counts, warnings and refusals."""
+
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfile
+
+import numpy as np
+import pytest
+
+from rtbrain.errors import ConfigError, SourceError
+from rtbrain.training.check import check_dataset
+from rtbrain.training.check_report import DataCheck
+from rtbrain.training.dataset_config import Crop, DatasetConfig, Protocol, load_dataset_config
+from tests.recording_writers import RATE, samples, write_edf
+
+NAMES = ["EEG Fp1-LE", "EEG T3-LE", "EEG Cz-LE", "EEG O2-LE"]
+SHORT = Crop(seconds=3)
+
+
+def config(crop: Crop | None = SHORT, n_folds: int = 3, same_person: tuple[tuple[str, ...], ...] = ()) -> DatasetConfig:
+    protocol = Protocol("k-fold", folds=n_folds)
+    return replace(load_dataset_config("mdd"), crop=crop, protocol=protocol, same_person=same_person)
+
+
+def write(folder: Path, name: str, seed: int, seconds: float = 4) -> Path:
+    folder.mkdir(exist_ok=True)
+    x = np.random.default_rng(seed).normal(0, 20, (len(NAMES), round(RATE * seconds)))
+    return write_edf(folder / f"{name}.edf", x, NAMES)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for i in range(5):
+        write(tmp_path / "mdd", f"H S{i} EC", i)
+        write(tmp_path / "mdd", f"MDD S{i} EC", 10 + i, seconds=4 + i % 2)
+    return tmp_path / "mdd"
+
+
+def check(root: Path, settings: DatasetConfig | None = None, task: str | None = "ec") -> DataCheck:
+    return check_dataset(settings or config(), root, task, nuisance=False)
+
+
+def test_what_is_there(root: Path) -> None:
+    found = check(root)
+    assert (found.subjects, found.persons, found.trials, found.recordings) == (10, 10, 10, 10)
+    assert found.persons_of_class == {"healthy": 5, "MDD": 5}
+    assert (found.rates_hz, found.n_channels) == ({"250": 10}, {"4": 10})
+    assert (found.lengths_s.smallest, found.lengths_s.median, found.lengths_s.largest) == (4, 4, 5)
+    (task,) = found.tasks
+    assert {name: count.trials for name, count in task.classes.items()} == {"healthy": 5, "MDD": 5}
+    assert (task.majority, task.crop_s, task.refused) == (0.5, 3, None)
+    assert len(task.folds) == 3
+    assert sum(fold.test for fold in task.folds) == 10
+    assert all(fold.train + fold.validation + fold.test == 10 for fold in task.folds)
+    assert sum(fold.test_classes["MDD"] for fold in task.folds) == 5
+    assert found.n_warnings == 0, found.to_dict()
+    assert found.to_dict()["tasks"][0]["length_after"]["leaks"] is False
+
+
+def test_persons_who_may_be_one_count_once_and_stay_together(root: Path) -> None:
+    found = check(root, config(same_person=(("MDD S1", "MDD S2"),)))
+    assert (found.subjects, found.persons) == (10, 9)
+    assert found.tasks[0].classes["MDD"].persons == 4
+    assert sorted(fold.test - fold.test_persons for fold in found.tasks[0].folds) == [0, 0, 1]
+
+
+def test_a_misspelt_person_is_warned_of(root: Path) -> None:
+    found = check(root, config(same_person=(("MDD S1", "MDD_S2"), ("H S1", "H S77"))))
+    (warning,) = found.warnings
+    assert "'MDD_S2'" in warning
+    assert "'MDD S2'" in warning
+    assert "'H S77'" in found.notes[0]
+    assert found.n_warnings == 1
+
+
+def test_lengths_are_a_warning_only_where_no_crop_cures_them(root: Path) -> None:
+    for i in range(5):
+        write(root, f"MDD S{i} EC", 10 + i, seconds=8)
+    (cured,) = check(root).tasks
+    assert cured.length_before is not None
+    assert cured.length_after is not None
+    assert (cured.length_before.accuracy, cured.length_before.leaks) == (1, True)
+    assert cured.length_after.accuracy <= 0.5
+    assert not cured.length_after.leaks
+    assert cured.warnings == ()
+    assert "without the crop" in cured.notes[0]
+    (open_,) = check(root, config(crop=None)).tasks
+    assert "length alone tells 100.0 % of the labels, always answering one class 50.0 %" in open_.warnings[0]
+    assert "set `crop`" in open_.warnings[0]
+
+
+def test_trials_that_the_crop_leaves_out_are_counted_by_class(root: Path) -> None:
+    write(root, "H S9 EC", 30, seconds=2)
+    found = check(root)
+    assert {name: count.too_short for name, count in found.tasks[0].classes.items()} == {"healthy": 1, "MDD": 0}
+    (problem,) = found.tasks[0].problems
+    assert problem.where == "H S9 EC"
+    assert found.n_warnings == 1
+
+
+def test_damaged_files_and_copies_are_problems(root: Path) -> None:
+    cut = root / "H S0 EC.edf"
+    cut.write_bytes(cut.read_bytes()[:-100])
+    copyfile(root / "MDD S1 EC.edf", root / "MDD S7 EC.edf")
+    found = check(root, config(n_folds=2))
+    said = {Path(problem.where).name: problem.what for problem in found.problems}
+    assert "cut short" in said["H S0 EC.edf"]
+    assert "same recording as MDD S1 EC.edf" in said["MDD S7 EC.edf"]
+    assert found.same_person == (("MDD S1", "MDD S7"),)
+    assert found.n_warnings == 2
+
+
+def test_copies_of_a_file_that_is_no_recording_join_nobody(root: Path) -> None:
+    for i in range(4):
+        (root / f"{'H' if i % 2 else 'MDD'} S{i} TASK.edf").write_bytes(b"<html>404</html>" * 100)
+    found = check(root)
+    assert len(found.problems) == 4
+    assert found.same_person == ()
+
+
+def test_a_copy_with_another_header_is_warned_of(root: Path) -> None:
+    write(root, "H S8 EC", 40, seconds=60)
+    copy = root / "MDD S8 EC.edf"
+    copyfile(root / "H S8 EC.edf", copy)
+    content = bytearray(copy.read_bytes())
+    content[168:176] = b"01.02.03"  # the date
+    copy.write_bytes(content)
+    found = check(root)
+    (pair,) = found.near_identical
+    assert pair.subjects == ("H S8", "MDD S8")
+    (warning,) = found.warnings
+    assert "H S8 EC.edf" in warning
+    assert "remove one of them, or declare both as `same_person`" in warning
+    declared = check(root, config(same_person=(("H S8", "MDD S8"),)))
+    assert declared.warnings[0].endswith("remove one of them")
+
+
+def test_a_set_too_small_for_its_folds_says_so(root: Path) -> None:
+    found = check(root, config(n_folds=20))
+    (task,) = found.tasks
+    assert task.folds == ()
+    assert task.length_after is None
+    assert "needs at least 20" in str(task.refused)
+    assert found.n_warnings == 1
+
+
+def test_a_task_without_trials_is_a_warning_and_without_any_an_error(root: Path) -> None:
+    found = check(root, task=None)
+    assert [bool(task.classes) for task in found.tasks] == [True, False]
+    assert "no trial has condition = EO" in found.tasks[1].warnings[0]
+    with pytest.raises(SourceError, match=r"no trial can be used:\n  task eo: no trial has condition = EO"):
+        check(root, task="eo")
+    with pytest.raises(SourceError, match="crop needs 100 s"):
+        check(root, config(crop=Crop(seconds=100)))
+    with pytest.raises(ConfigError, match="no task 'nap'"):
+        check(root, task="nap")
+
+
+def test_a_class_without_trials_is_a_warning(tmp_path: Path) -> None:
+    for i in range(6):
+        write_edf(tmp_path / f"H S{i} EC.edf", samples(1000) + i, NAMES)
+    assert "class 'MDD' has no trial" in check(tmp_path).tasks[0].warnings
