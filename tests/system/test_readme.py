@@ -46,6 +46,16 @@ def test_commands_and_python(lab: Path) -> None:
     assert "Tokens(" in done.stdout
 
 
+def test_the_configuration_of_a_labs_own_set_is_valid(tmp_path: Path) -> None:
+    from rtbrain.training.dataset_config import load_dataset_config
+
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.S)
+    (tmp_path / "my-set.yaml").write_text(text)
+    config = load_dataset_config(str(tmp_path / "my-set.yaml"))
+    assert config.root == str(tmp_path / "my-bids")
+    assert list(config.tasks) == ["load"]
+
+
 def test_files_and_links_exist() -> None:
     links = [target for target in re.findall(r"\]\(([^)#]+)\)", README) if not target.startswith("http")]
     paths = re.findall(r"`((?:configs|tests|tools|rtbrain)/[\w./-]*)`", README)
