@@ -12,7 +12,9 @@ from typing import Literal
 import click
 
 from rtbrain import __version__
+from rtbrain.cli_data import data
 from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Group, expanded
+from rtbrain.cli_simulate import simulate
 from rtbrain.cli_templates import templates
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
 
@@ -23,7 +25,9 @@ def main() -> None:
     """Turn EEG into Brain Tokens: runs of microstates, the same live and offline."""
 
 
+main.add_command(simulate)
 main.add_command(templates)
+main.add_command(data)
 
 
 @main.command()

@@ -21,7 +21,7 @@ UNIT = click.option(
 )
 STREAM = click.option("--stream", help="Name or id of the stream to take from an XDF file with several.")
 SEED = click.option("--seed", type=click.IntRange(0), default=0)
-EXTRAS = {"mne": "files", "pyxdf": "files", "pycrostates": "files", "matplotlib": "files"}
+EXTRAS = {"mne": "files", "pyxdf": "files", "pycrostates": "files", "matplotlib": "files", "sklearn": "train"}
 """Which extra of rtbrain brings a package."""
 
 
