@@ -9,7 +9,10 @@ RtbrainError
 ├── RateError        the sampling rate does not fit the recipe
 ├── TemplateError    a template folder is damaged or belongs to another montage
 ├── FitError         clustering cannot be done, or its best start did not converge
-└── LeakError        a split, or what was fitted before it, lets the test side be seen in training
+├── BundleError      a file of a trained model is damaged, or does not do what it says
+├── LeakError        a split, or what was fitted before it, lets the test side be seen in training
+├── SinkError        an output cannot be opened or written
+└── SecurityError    an output would leave the machine unprotected, or a key is missing or damaged
 
 A message says what was wrong, the value that was seen, and what to do next.
 """
@@ -55,3 +58,15 @@ class FitError(RtbrainError):
 
 class LeakError(RtbrainError):
     """A split, or what was fitted before it, lets the test side be seen in training."""
+
+
+class SinkError(RtbrainError):
+    """An output cannot be opened or written."""
+
+
+class SecurityError(RtbrainError):
+    """An output would leave the machine unprotected, or a key is missing or damaged."""
+
+
+class BundleError(RtbrainError):
+    """A file of a trained model is damaged, or does not do what it says."""

@@ -1,0 +1,1 @@
+"""From tokens to probabilities: the exported model and its state, without torch."""

@@ -1,0 +1,83 @@
+"""The token baselines: masks, shapes and that they learn (their counts are in test_model_complexity)."""
+
+import pytest
+import torch
+
+from rtbrain.errors import ConfigError
+from rtbrain.training.baselines import BASELINES, baseline
+
+torch.set_num_threads(1)
+STATES = (4, 2)
+
+
+def sequences(lengths: list[int], pad_to: int) -> torch.Tensor:
+    ids = torch.zeros(len(lengths), pad_to, dtype=torch.int64)
+    for row, n in enumerate(lengths):
+        ids[row, :n] = torch.randint(1, 7, (n,), generator=torch.Generator().manual_seed(row))
+    return ids
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_the_answer_depends_neither_on_padding_nor_on_the_batch(name: str) -> None:
+    torch.manual_seed(0)
+    model = baseline(name, STATES, 3).eval()
+    lengths = [40, 1, 17]
+    together = model(sequences(lengths, 55))
+    assert together.shape == (3, 3)
+    for row, n in enumerate(lengths):
+        alone = model(sequences(lengths, 55)[row : row + 1, :n])
+        torch.testing.assert_close(together[row], alone[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_padding_alone_gives_no_nan(name: str) -> None:
+    torch.manual_seed(0)
+    model = baseline(name, STATES, 2)
+    logits = model(sequences([30, 0], 30))
+    logits.sum().backward()
+    assert torch.isfinite(logits).all()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_the_order_of_tokens_counts(name: str) -> None:
+    torch.manual_seed(0)
+    model = baseline(name, STATES, 2).eval()
+    ids = sequences([30], 30)
+    assert (model(ids) - model(ids.sort().values)).abs().max() > 1e-4
+
+
+def test_only_dann_has_a_domain_head() -> None:
+    heads = {name: baseline(name, STATES, 2).domain for name in BASELINES}
+    assert [name for name, head in heads.items() if head is not None] == ["dann"]
+    model = baseline("dann", STATES, 2)
+    assert model.domain is not None
+    assert model.domain(model.features(sequences([9, 5], 9)), 0.5).shape == (2, 1)
+
+
+def test_torch_is_left_as_it_was() -> None:
+    assert torch.backends.mha.get_fastpath_enabled()
+    with torch.no_grad():
+        baseline("transformer", STATES, 2).eval()(sequences([9, 5], 9))
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.parametrize("name", ["cnn", "lstm", "transformer"])
+def test_a_baseline_can_be_trained(name: str) -> None:
+    """Which of two states comes twice as often."""
+    torch.manual_seed(0)
+    model = baseline(name, (2,), 2)
+    optimiser = torch.optim.Adam(model.parameters(), 2e-3)
+    for _ in range(25):
+        labels = torch.randint(0, 2, (32,))
+        ids = torch.where(torch.rand(32, 30) < 1 / 3, 2 - labels[:, None], 1 + labels[:, None])
+        loss = torch.nn.functional.cross_entropy(model(ids), labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert loss.item() < 0.5
+
+
+def test_unknown_baselines_are_refused() -> None:
+    with pytest.raises(ConfigError, match="choose from cnn, lstm, transformer, dann, deepcoral"):
+        baseline("resnet", STATES, 2)
