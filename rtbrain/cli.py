@@ -13,6 +13,7 @@ import click
 
 from rtbrain import __version__
 from rtbrain.cli_data import data
+from rtbrain.cli_live import keys, replay, session, streams
 from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Group, expanded
 from rtbrain.cli_simulate import simulate
 from rtbrain.cli_templates import templates
@@ -28,6 +29,10 @@ def main() -> None:
 main.add_command(simulate)
 main.add_command(templates)
 main.add_command(data)
+main.add_command(replay)
+main.add_command(streams)
+main.add_command(keys)
+main.add_command(session)
 
 
 @main.command()

@@ -17,19 +17,27 @@ Count = Annotated[int, Ge(1)]
 
 def parse(cls: type[T], values: Any, where: str) -> T:
     """Return `values` as an instance of the dataclass `cls`, or raise one ConfigError with everything wrong in it."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(refuse_unknown(cls)).validate_python(values)
+    except ValidationError as error:
+        lines = []
+        for item in error.errors():
+            # Where a setting is missing, the input is the whole block that lacks it.
+            got = "" if item["type"] == "missing" else f" (got {item.get('input')!r})"
+            lines.append(f"  {'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']}{got}")
+        raise ConfigError(f"{where} has {len(lines)} error(s):\n" + "\n".join(lines)) from error
+
+
+def refuse_unknown(cls: type[T]) -> type[T]:
+    """Make pydantic refuse unknown keys, and numbers that are not finite, in a dataclass and those that it holds."""
+    from pydantic import ConfigDict, with_config
 
     strict = with_config(ConfigDict(extra="forbid", allow_inf_nan=False))
     for each in _dataclasses_in(cls):
         strict(each)
-    try:
-        return TypeAdapter(cls).validate_python(values)
-    except ValidationError as error:
-        lines = [
-            f"  {'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']} (got {item.get('input')!r})"
-            for item in error.errors()
-        ]
-        raise ConfigError(f"{where} has {len(lines)} error(s):\n" + "\n".join(lines)) from error
+    return cls
 
 
 def load_yaml(path: Path) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from rtbrain.sources.headers import (
     read_edf_header,
 )
 from rtbrain.sources.labels import VOLTS, is_eeg_name, refuse_doubled, unit_name
+from rtbrain.sources.markers import file_markers
 from rtbrain.sources.recording import Recording
 
 UNKNOWN_LOSS_S: Final = 10.0
@@ -141,6 +142,7 @@ def open_file(path: Path, kind: str, *, unit: str | None) -> Recording:
         reader=partial(_blocks, path, raw, picks, pieces, factor),
         notes=notes,
         seek=partial(_seek, path, raw, picks, pieces, factor),
+        markers=partial(file_markers, path, kind, raw, [p.first for p in pieces], [p.shift_s for p in pieces]),
     )
 
 

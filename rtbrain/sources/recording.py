@@ -14,6 +14,7 @@ from rtbrain.errors import SourceError
 from rtbrain.messages import Chunk, StreamInfo
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.labels import chosen_unit
+from rtbrain.sources.markers import Marker
 
 FORMATS = {
     ".edf": "EDF",
@@ -59,6 +60,8 @@ class Recording(SeekableSource):
     """What is odd about the file but no reason to refuse it; for the log."""
     seek: Callable[[int, int], Iterator[Chunk]] | None = field(default=None, repr=False)
     """As `rows`; None where the format cannot be read from its middle."""
+    markers: Callable[[], list[Marker]] = field(default=list, repr=False)
+    """Reads what the recording says to have happened when, on the clock of its time stamps."""
 
     def rows(self, first: int, stop: int) -> Iterator[Chunk]:
         """Give samples `first` to `stop` only."""

@@ -15,9 +15,10 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from rtbrain.errors import RateError, SourceError, UnitError
-from rtbrain.messages import Chunk, FloatArray, StreamInfo
-from rtbrain.sources.labels import is_eeg_name, refuse_doubled, unit_name
+from rtbrain.errors import RateError, SourceError
+from rtbrain.messages import Chunk, FloatArray
+from rtbrain.sources.description import Description, eeg_channels, fields_of
+from rtbrain.sources.markers import Marker, xdf_markers
 from rtbrain.sources.recording import Recording
 
 MAX_RATE_ERROR: Final = 0.02
@@ -29,17 +30,10 @@ _HEADER, _SAMPLES, _FOOTER, _WITH_STREAM = 2, 3, 6, (2, 3, 4, 6)
 
 
 @dataclass(frozen=True)
-class Stream:
-    """What an XDF file says about one of its streams; tuples have one entry per channel."""
+class Stream(Description):
+    """What an XDF file says about one of its streams."""
 
-    id: int
-    name: str
-    type: str
-    format: str
-    rate_hz: float
-    labels: tuple[str, ...]
-    units: tuple[str, ...]
-    types: tuple[str, ...]
+    id: int = 0
     n_samples: int = 0
     ended: bool = False
     """The recorder closed the stream; if not, it was killed."""
@@ -63,29 +57,25 @@ def open_xdf(path: Path, *, unit: str | None, stream: str | None) -> Recording:
     stream : str or None
         Name (or id, as decimal digits) of the stream; None takes the only one of type EEG.
     """
-    found = _choose(path, read_streams(path), stream)
-    picks = [
-        i
-        for i, (name, kind) in enumerate(zip(found.labels, found.types, strict=True))
-        if is_eeg_name(name) and (kind == "eeg" or "eeg" not in found.types)
-    ]
-    names = tuple(found.labels[i] for i in picks)
-    if not names:
-        raise SourceError(f"{path}: no EEG channels in stream {found}: {', '.join(found.labels)}")
-    refuse_doubled(path, names)
-    units = sorted({unit_name(found.units[i]) for i in picks})
-    if unit is None and len(units) > 1:
-        raise UnitError(f"{path}: the channels differ in unit: {', '.join(units)}; state one for all (option --unit)")
+    streams = read_streams(path)
+    found = _choose(path, streams, stream)
+    picks, info = eeg_channels(path, found, unit)
     data, stamps, notes = _load(path, found)
     _check_rate(path, found, stamps)
     return Recording(
         path=path,
         format="XDF",
-        info=StreamInfo(found.rate_hz, names, unit or units[0]),
+        info=info,
         n_samples=len(data),
         reader=partial(_blocks, data, stamps, picks, max(1, round(BLOCK_S * found.rate_hz))),
         notes=notes,
+        markers=partial(_markers, path, [each.id for each in streams if each.format == "string" and each.n_samples]),
     )
+
+
+def _markers(path: Path, ids: list[int]) -> list[Marker]:
+    with _log_of_pyxdf(), _open(path) as file:
+        return xdf_markers(path, file, ids)
 
 
 def read_streams(path: Path) -> list[Stream]:
@@ -103,7 +93,8 @@ def read_streams(path: Path) -> list[Stream]:
                 tag = int.from_bytes(content[:2], "little")
                 stream_id = int.from_bytes(content[2:6], "little") if tag in _WITH_STREAM else -1
                 if tag == _HEADER:
-                    streams[stream_id] = _parse(stream_id, content[6:].decode("utf-8", "replace"))
+                    root = ElementTree.fromstring(content[6:].decode("utf-8", "replace"))
+                    streams[stream_id] = Stream(**fields_of(root), id=stream_id)
                 elif tag == _SAMPLES:
                     before = streams[stream_id]
                     more = int.from_bytes(content[7 : 7 + content[6]], "little")
@@ -137,28 +128,6 @@ def _exactly(file: BufferedIOBase, n: int) -> bytes:
     if len(content) < n:
         raise EOFError(f"its last chunk should have {n} bytes and has {len(content)}")
     return content
-
-
-def _parse(stream_id: int, header: str) -> Stream:
-    root = ElementTree.fromstring(header)
-    n_channels = int(root.findtext("channel_count") or 0)
-    described = root.findall("desc/channels/channel")
-    if len(described) != n_channels:  # no description, or one of something else
-        described = [ElementTree.Element("channel") for _ in range(n_channels)]
-
-    def field(key: str) -> tuple[str, ...]:
-        return tuple((channel.findtext(key) or "").strip() for channel in described)
-
-    return Stream(
-        id=stream_id,
-        name=root.findtext("name") or "",
-        type=root.findtext("type") or "",
-        format=root.findtext("channel_format") or "",
-        rate_hz=float(root.findtext("nominal_srate") or 0),
-        labels=tuple(label or f"ch{i + 1}" for i, label in enumerate(field("label"))),
-        units=field("unit"),
-        types=tuple(kind.lower() for kind in field("type")),
-    )
 
 
 def _choose(path: Path, streams: list[Stream], wanted: str | None) -> Stream:

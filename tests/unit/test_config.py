@@ -49,6 +49,7 @@ def test_unknown_missing_and_wrong_settings_are_all_listed_with_their_paths() ->
     assert lines[0] == "stream.yaml has 6 error(s):"
     paths = {line.split(":")[0].strip() for line in lines[1:]}
     assert paths == {"inner.size", "inner.title", "many.1.size", "by_name.a.extra", "ratio", "colour"}
+    assert "  inner.size: Field required" in lines  # without the whole block that lacks it
 
 
 def test_the_value_that_was_seen_is_in_the_message() -> None:

@@ -4,7 +4,7 @@ from shutil import copyfile
 import numpy as np
 import pytest
 
-from rtbrain.errors import SourceError
+from rtbrain.errors import ConfigError, SourceError
 from rtbrain.pipeline import build, run
 from rtbrain.sources.recording import excerpt, open_recording, trim
 from rtbrain.training.dataset_config import ClassRule, Crop, Protocol, Task, known_datasets, load_dataset_config
@@ -52,6 +52,30 @@ def test_the_papers_ten_tasks_with_its_settings():
                 config.protocol.split,
             )
     assert found == PAPER
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("seconds: 20", "seconds: -3", "crop.seconds"),
+        ("start_s: 5", "start_s: -1", "crop.start_s"),
+        ("leave-one-subject-out", "loso", "protocol.split"),
+        ("label: task", "lable: task", "lable"),
+        ("name: b,", "name: a,", "each differently"),
+        ("values: [y]", "values: []", "nothing belongs to class 'b'"),
+    ],
+)
+def test_a_mistake_in_a_configuration_is_named(right, wrong, said, tmp_path):
+    text = (
+        "{name: mine, reader: bids, protocol: {split: leave-one-subject-out}, crop: {seconds: 20, start_s: 5},"
+        " tasks: {load: {label: task, classes: [{name: a, values: [x]}, {name: b, values: [y]}]}}}"
+    )
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    assert load_dataset_config(str(path)).name == "mine"
+    path.write_text(text.replace(right, wrong))
+    with pytest.raises(ConfigError, match=f"mine.yaml[^$]*{said}"):
+        load_dataset_config(str(path))
 
 
 class TestRoot:

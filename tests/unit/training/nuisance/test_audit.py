@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtbrain.errors import ConfigError, SourceError
-from rtbrain.training.dataset_config import Crop, DatasetConfig
+from rtbrain.training.dataset_config import Crop, DatasetConfig, load_dataset_config
 from rtbrain.training.nuisance import Audit, audit_task, load_audit, one_line, save_audit, verdict
 from rtbrain.training.nuisance.audit import ALL, FILTER
 from rtbrain.training.nuisance.features import EDGES, LENGTH
@@ -107,6 +107,9 @@ def test_an_audit_is_stored_with_the_set_and_a_stale_one_refused(filtered: Audit
     for config, trials in (
         (replace(CONFIG, protocol=replace(CONFIG.protocol, seed=1)), found),
         (replace(CONFIG, crop=Crop(20)), found),
+        (replace(CONFIG, options={"unit": "mV"}), found),
+        (replace(CONFIG, recipe=load_dataset_config("mdd").recipe), found),
+        (CONFIG, Found(tuple(replace(trial, facts={"prefilter": "none"}) for trial in found.trials))),
         (CONFIG, Found(found.trials[:-1])),
     ):
         with pytest.raises(SourceError, match="is stale"):

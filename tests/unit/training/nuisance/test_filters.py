@@ -75,10 +75,25 @@ def test_few_odd_recordings_are_no_group(rng: np.random.Generator) -> None:
     x[:2] += 30
     assert cluster([x[:20]], np.arange(20))[0].max() == 0
     assert cluster([x[:4]], np.arange(4))[0].max() == 0
-    x[:8] += 30  # eight trials, of two recordings
+    x[:8] += 30  # eight trials, of two people
     assert cluster([x], np.arange(20))[0].max() > 0
     assert cluster([x], np.arange(20) // 4)[0].max() == 0
     assert cluster([], np.arange(20))[0].tolist() == [0] * 20
+
+
+def test_recordings_of_one_person_are_alike_by_themselves() -> None:
+    """Twelve of each of ten people look like ten groups; yet whole people, or some of each one's, can have a filter."""
+    people = np.repeat(np.arange(10), 12)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = 4 * rng.standard_normal((10, 3))[people] + 0.7 * rng.standard_normal((120, 3))
+        assert cluster([x], people)[0].max() == 0, seed
+    people = np.repeat(np.arange(20), 4)
+    x = 3 * rng.standard_normal((20, 3))[people] + 0.7 * rng.standard_normal((80, 3))
+    for narrow in (people < 6, np.arange(80) % 3 == 0):
+        group, _ = cluster([x - 20 * narrow[:, None]], people)
+        assert group.max() == 1
+        assert len(set(group[narrow])) == 1
 
 
 def test_columns_of_texts_numbers_and_what_is_missing(rng: np.random.Generator) -> None:

@@ -1,0 +1,1 @@
+"""Where results go: ZeroMQ, LSL and the session log."""
