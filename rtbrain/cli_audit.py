@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtbrain.cli_dataset import DATASET_HELP, ROOT
-from rtbrain.errors import ConfigError
+from rtbrain.cli_dataset import DATASET, JSON, ROOT, TASKS, check_targets, to_screen, write_json
 
 if TYPE_CHECKING:
     from rtbrain.training.nuisance import Audit
 
 
 @click.command()
-@click.option("--dataset", required=True, metavar="NAME|FILE", help=DATASET_HELP)
+@DATASET
 @ROOT
-@click.option("--task", help="Which of the data set's tasks.  [default: all]")
-@click.option(
-    "--json",
-    "target",
-    metavar="FILE|-",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write the result as JSON; `-` prints it instead of tables.",
-)
+@TASKS
+@JSON
 @click.option(
     "--png",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -44,10 +37,7 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
     from rtbrain.training.datasets import find_root, load
     from rtbrain.training.nuisance import audit_task, save_audit
 
-    to_screen = target is not None and str(target) == "-"
-    for path in (None if to_screen else target, png):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ConfigError(f"the folder of {path} does not exist; make it, or name another file")
+    check_targets(target, png)
     config = load_dataset_config(dataset)
     names = [config.task(task)[0]] if task else list(config.tasks)
     found = load(config, root)
@@ -57,7 +47,7 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
             done = audit_task(config, found, name, partial(progress, f"reading {config.name} {name}"))
         audits.append(done)
         stored = save_audit(done, find_root(config, root))
-        if not to_screen:
+        if not to_screen(target):
             show_audit(done)
             click.echo(f"stored in {stored}")
         if png is not None:
@@ -65,9 +55,9 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
 
             picture = png if len(names) == 1 else png.with_stem(f"{png.stem}-{name}")
             draw_audit(done, picture)
-            click.echo(f"wrote {picture}", err=to_screen)
+            click.echo(f"wrote {picture}", err=to_screen(target))
     if target is not None:
-        _write_json(audits, target, to_screen)
+        write_json([_plain(done) for done in audits], target)
 
 
 def show_audit(done: Audit) -> None:
@@ -96,21 +86,9 @@ def show_audit(done: Audit) -> None:
     console.print(one_line(done), markup=False)
 
 
-def _write_json(audits: list[Audit], target: Path, to_screen: bool) -> None:
-    import json
+def _plain(done: Audit) -> dict[str, Any]:
     from dataclasses import asdict
 
     from rtbrain.training.nuisance import one_line, verdict
-    from rtbrain.writing import replacing
 
-    found = [
-        asdict(done) | {"finding": done.finding, "verdict": verdict(done), "one_line": one_line(done)}
-        for done in audits
-    ]
-    text = json.dumps(found, indent=1)
-    if to_screen:
-        click.echo(text)
-        return
-    with replacing(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    click.echo(f"wrote {target}")
+    return asdict(done) | {"finding": done.finding, "verdict": verdict(done), "one_line": one_line(done)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_dataset import DATASET_HELP, ROOT, TASK, trials_of
+from rtbrain.cli_dataset import DATASET, ROOT, TASK, trials_of
 from rtbrain.cli_options import PATH, check_folder
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--dataset", required=True, metavar="NAME|FILE", help=DATASET_HELP)
+@DATASET
 @ROOT
 @TASK
 @click.option("--templates", "folder", required=True, type=PATH, help="Folder made by `rtbrain templates fit`.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rtbrain.errors import ConfigError
+
 if TYPE_CHECKING:
     from rtbrain.training.dataset_config import DatasetConfig
     from rtbrain.training.trials import Trial
@@ -18,6 +20,42 @@ ROOT = click.option(
     help="Folder of the data set.  [default: by RTBRAIN_DATA, then the configuration]",
 )
 TASK = click.option("--task", help="Which of the data set's tasks.  [default: its first]")
+TASKS = click.option("--task", help="Which of the data set's tasks.  [default: all]")
+DATASET = click.option("--dataset", required=True, metavar="NAME|FILE", help=DATASET_HELP)
+JSON = click.option(
+    "--json",
+    "target",
+    metavar="FILE|-",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write the result as JSON; `-` prints it instead of tables.",
+)
+
+
+def to_screen(target: Path | None) -> bool:
+    """Tell whether JSON is to be printed instead of tables."""
+    return target is not None and str(target) == "-"
+
+
+def check_targets(*targets: Path | None) -> None:
+    """Refuse early a file that could not be written at the end of a long computation."""
+    for path in targets:
+        if path is not None and not to_screen(path) and not path.absolute().parent.is_dir():
+            raise ConfigError(f"the folder of {path} does not exist; make it, or name another file")
+
+
+def write_json(values: object, target: Path) -> None:
+    """Print values as JSON, or write them to a file and say so."""
+    import json
+
+    from rtbrain.writing import replacing
+
+    text = json.dumps(values, indent=1, default=str)
+    if to_screen(target):
+        click.echo(text)
+        return
+    with replacing(target) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    click.echo(f"wrote {target}")
 
 
 def trials_of(dataset: str, root: Path | None, task: str | None) -> tuple[DatasetConfig, str, tuple[Trial, ...]]:
@@ -30,7 +68,7 @@ def trials_of(dataset: str, root: Path | None, task: str | None) -> tuple[Datase
     name, chosen = config.task(task)
     found = choose(load(config, root), chosen, config.crop)
     for problem in found.problems:
-        click.echo(f"left out: {problem.where}: {problem.what}", err=True)
+        click.echo(f"left out: {problem}", err=True)
     if not found.trials:
         raise SourceError(f"{config.name}: no trial of task {name!r} can be used; see above, or `rtbrain data check`")
     return config, name, found.trials

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,8 +22,19 @@ UNIT = click.option(
 )
 STREAM = click.option("--stream", help="Name or id of the stream to take from an XDF file with several.")
 SEED = click.option("--seed", type=click.IntRange(0), default=0)
-EXTRAS = {"mne": "files", "pyxdf": "files", "pycrostates": "files", "matplotlib": "files", "sklearn": "train"}
+EXTRAS = {
+    "mne": "files",
+    "pyxdf": "files",
+    "pycrostates": "files",
+    "matplotlib": "files",
+    "sklearn": "train",
+    "joblib": "train",
+    "torch": "train",
+    "onnx": "train",
+}
 """Which extra of rtbrain brings a package."""
+UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""No permission, a disk that is read-only or full: nothing that a traceback would explain better."""
 
 
 class Group(click.Group):
@@ -39,7 +51,9 @@ class Group(click.Group):
             if package not in EXTRAS:
                 raise
             _fail(f"this needs {package}; install it by: pip install 'rtbrain[{EXTRAS[package]}]'", 2)
-        except PermissionError as error:
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
             _fail(f"{error.filename} cannot be written or read: {error.strerror}", 2)
 
 

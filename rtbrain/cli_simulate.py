@@ -59,8 +59,9 @@ def simulate(out: Path, dataset: str, **options: object) -> None:
         click.echo(f"note: {note}", err=True)
     shortest, longest = made.trial_s
     lengths = f"{shortest:g} s" if shortest == longest else f"{shortest:g} to {longest:g} s"
+    people = f"{made.n_people} {'people' if made.n_people > 1 else 'person'}"
     console.print(
-        f"wrote {made.n_files} recordings of {made.n_people} people, {made.n_trials} trials of {lengths}, to {out}",
+        f"wrote {made.n_files} recordings of {people}, {made.n_trials} trials of {lengths}, to {out}",
         markup=False,
     )
     _show(made.optima)

@@ -83,13 +83,12 @@ def _show_folds(task: TaskCheck) -> None:
 def _show_warnings(found: DataCheck) -> None:
     console.print()
     for problem in found.problems:
-        console.print(f"[yellow]cannot be used[/yellow] {escape(problem.where)}: {escape(problem.what)}")
+        console.print(f"[yellow]cannot be used[/yellow] {escape(str(problem))}")
     for text in found.warnings:
         console.print(f"[yellow]warning[/yellow] {escape(text)}")
     for task in found.tasks:
         for problem in task.problems:
-            where = f"task {task.name}: {problem.where}"
-            console.print(f"[yellow]cannot be used[/yellow] {escape(where)}: {escape(problem.what)}")
+            console.print(f"[yellow]cannot be used[/yellow] {escape(f'task {task.name}: {problem}')}")
         for text in task.warnings:
             console.print(f"[yellow]warning[/yellow] task {escape(task.name)}: {escape(text)}")
 

@@ -26,6 +26,9 @@ from rtbrain.sources.recording import open_recording
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
 
+PeakReader = Callable[[str, Source, Recipe, int], FloatArray]
+"""Gives the peaks of a named source in a band, as `peak_maps` does: for those who keep them."""
+
 
 @dataclass(frozen=True)
 class PeakSettings:
@@ -120,6 +123,7 @@ def pooled_peaks(
     seed: int,
     progress: Progress | None = None,
     subjects: Mapping[str, str] | None = None,
+    read: PeakReader | None = None,
 ) -> tuple[FloatArray, dict[str, Any]]:
     """Return an equal share of GFP peaks of every recording, or of every subject, and how they came about.
 
@@ -132,7 +136,7 @@ def pooled_peaks(
     each: list[FloatArray] = []
     found: list[int] = []
     for owner, own in owners.items():
-        peaks = _own_peaks(owner, own, recipe, band, settings, progress)
+        peaks = _own_peaks(owner, own, recipe, band, settings, progress, read)
         gfp = global_field_power(peaks)
         if settings.outlier_sd > 0:
             kept = gfp <= gfp.mean() + settings.outlier_sd * gfp.std()
@@ -152,11 +156,15 @@ def _own_peaks(
     band: int,
     settings: PeakSettings,
     progress: Progress | None,
+    read: PeakReader | None,
 ) -> FloatArray:
     """Return the peaks of one recording, or of all those of a subject, of which single ones may have few."""
     found: list[FloatArray] = []
     for name, source in own:
         with about(name):
+            if read is not None:
+                found.append(read(name, source, recipe, band))
+                continue
             report = None if progress is None else partial(progress, f"peaks of {name}")
             found.append(peak_maps(source, recipe, band, settings.fewest if len(own) == 1 else 0, report))
     peaks = np.concatenate(found)
@@ -203,6 +211,7 @@ def fit_sources(
     peak_settings: PeakSettings | None = None,
     progress: Progress | None = None,
     subjects: Mapping[str, str] | None = None,
+    read: PeakReader | None = None,
 ) -> Templates:
     """As `fit_templates`, for named sources of any kind; with `subjects` (by source name), persons weigh the same."""
     if not sources:
@@ -213,7 +222,7 @@ def fit_sources(
     fits: list[Fit] = []
     bands: list[dict[str, Any]] = []
     for i, band in enumerate(recipe.bands):
-        peaks, counts = pooled_peaks(sources, recipe, i, peak_settings, settings.seed, progress, subjects)
+        peaks, counts = pooled_peaks(sources, recipe, i, peak_settings, settings.seed, progress, subjects, read)
         report = None if progress is None else partial(progress, f"clustering band {band.name}")
         described: dict[str, Any] = {"band": band.name, **counts}
         if ks:

@@ -1,6 +1,7 @@
 """Writes a simulated set: makes the signals, says what is true of them, and leaves nothing that is not whole."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -89,6 +90,10 @@ def simulate(order: Order, out: Path, progress: Progress = lambda *_: None, n_dr
         layout.tables(folder, files, scale)
         (folder / CONFIG).write_text(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True), encoding="utf-8")
         write_json(folder / TRUTH, truth_of(order, design, files, optima))
+    if alone := [name for name, each in optima.items() if each.chance == 1]:
+        notes.append(
+            f"all trials of {', '.join(alone)} are of one class; ask for more subjects or trials to tell apart"
+        )
     lengths = [each.seconds for file in files for take in file.takes for each in take.stretches if each.trial]
     return Simulated(
         n_files=len(files),
@@ -108,7 +113,7 @@ def new_folder(out: Path, n_bytes: float = 0.0) -> Iterator[Path]:
     Raises
     ------
     ConfigError
-        `out` holds something already, cannot be made, or the disk has no room for `n_bytes`.
+        `out` holds something already, cannot be made, is being written, or the disk has no room for `n_bytes`.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} exists and is not an empty folder; choose another one, or empty it")
@@ -120,9 +125,12 @@ def new_folder(out: Path, n_bytes: float = 0.0) -> Iterator[Path]:
             f"{out}: about {n_bytes / 1e9:.1f} GB are needed and {free / 1e9:.1f} GB are free; "
             "ask for fewer subjects, trials or minutes, or choose another disk"
         )
+    left = [path for path in out.parent.iterdir() if re.fullmatch(rf"\.\d+-{re.escape(out.name)}", path.name)]
+    if left:
+        raise ConfigError(
+            f"{left[0]} is of a run that is still writing this folder, or was killed; wait for it, or remove it"
+        )
     temporary = out.with_name(f".{os.getpid()}-{out.name}")
-    if temporary.exists():
-        raise ConfigError(f"{temporary} was left by a run that was killed; remove it")
     temporary.mkdir()
     try:
         yield temporary

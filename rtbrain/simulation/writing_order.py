@@ -115,7 +115,7 @@ def configured(order: Order, scale: Scale, files: Sequence[File]) -> tuple[dict[
         notes.append(f"trials of {shortest:g} s are shorter than the crop of the shipped configuration")
     if raw["protocol"]["split"] == "k-fold" and raw["protocol"]["folds"] > scale.subjects:
         raw["protocol"]["folds"] = max(2, scale.subjects // 2)
-        notes.append(f"{scale.subjects} people are too few for the folds of the shipped configuration")
+        notes.append(f"the folds of the shipped configuration need more people than {scale.subjects}")
     if scale.form != order.layout.forms[0] and "form" in raw.get("options", {}):
         raw["options"]["form"] = scale.form
         # Nothing else is left in these files; see the reader.

@@ -90,7 +90,7 @@ def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str]
         whole, used = choose(found, task), choose(found, task, config.crop)
         if not used.trials:
             first = used.problems[len(found.problems)]
-            raise SourceError(f"no trial has a class and the crop's length, such as {first.where}: {first.what}")
+            raise SourceError(f"no trial has a class and the crop's length, such as {first}")
     except RtbrainError as error:
         return TaskCheck(name, split, crop_s, refused=str(error), warnings=(f"cannot be used: {error}",))
     classes = _classes(task, whole.trials, used.trials, person)

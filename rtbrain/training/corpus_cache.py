@@ -32,7 +32,12 @@ _PACKAGES = ("numpy", "scipy", "mne")
 def keys_for(templates: Templates) -> Callable[[Trial, Sequence[str]], str]:
     """Return the function that makes a trial's key from the trial and the hashes of its files' content."""
     recipe = Recipe.from_dict(templates.recipe, "the templates' recipe").to_dict()
-    shared = {"format": FORMAT, "program": _program(), "recipe": recipe, "templates": fingerprint(templates)}
+    return trial_keys({"recipe": recipe, "templates": fingerprint(templates)})
+
+
+def trial_keys(made_with: Mapping[str, Any]) -> Callable[[Trial, Sequence[str]], str]:
+    """As `keys_for`, for anything that is made from a trial alone with these plain settings."""
+    shared = {"format": FORMAT, "program": program(), **made_with}
 
     def key(trial: Trial, content: Sequence[str]) -> str:
         own = {"trial": trial.name, "content": list(content), "opened": _opened(trial.open, trial)}
@@ -42,7 +47,7 @@ def keys_for(templates: Templates) -> Callable[[Trial, Sequence[str]], str]:
 
 
 @cache
-def _program() -> dict[str, str]:
+def program() -> dict[str, str]:
     """Return what tells this program from another one that may read or tokenize differently.
 
     The source itself is hashed: a version number that somebody forgot to count up would keep stale tokens alive.

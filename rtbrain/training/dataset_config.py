@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rtbrain.config import load_yaml, parse
+from rtbrain.config import Count, NotNegative, Positive, Share, load_yaml, parse
 from rtbrain.errors import ConfigError
 from rtbrain.pipeline import Recipe
 from rtbrain.training.trials import Value
@@ -30,15 +30,15 @@ class ClassRule:
 class PaperSettings:
     """What the paper states for a task."""
 
-    window: int = 10
+    window: Count = 10
     loss: Literal["focal", "cross-entropy"] = "cross-entropy"
-    alpha: tuple[float, ...] = ()
+    alpha: tuple[Positive, ...] = ()
     accuracy: float | None = None
     """The paper's own figure in percent, for comparison."""
-    batch: int = 12
+    batch: Count = 12
     optimizer: str = "adam"
-    learning_rate: float = 1e-3
-    epochs: int = 3000
+    learning_rate: Positive = 1e-3
+    epochs: Count = 3000
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Task:
 class Crop:
     """The same seconds of every trial, so that length tells nothing."""
 
-    seconds: float
-    start_s: float = 0.0
+    seconds: Positive
+    start_s: NotNegative = 0.0
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Protocol:
     """How subjects are split."""
 
     split: Literal["leave-one-subject-out", "k-fold", "leave-one-stimulus-out"]
-    folds: int = 10
+    folds: Count = 10
     """Number of folds of k-fold."""
-    validation_share: float = 0.2
+    validation_share: Share = 0.2
     """Share of the training subjects that validate, never fewer than one per class."""
     seed: int = 0
 
@@ -79,10 +79,12 @@ class Protocol:
 class Schedule:
     """Our own, shorter training schedule; the default."""
 
-    epochs: int = 60
-    batch: int = 12
-    learning_rate: float = 1e-3
-    patience: int = 10
+    epochs: Count = 60
+    batch: Count = 12
+    learning_rate: Positive = 1e-3
+    patience: Count = 10
+    context_s: Positive = 60.0
+    """Longest stretch of EEG that an answer rests on; shorter where the trials are."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class DatasetConfig:
     same_person: tuple[tuple[str, ...], ...] = ()
     """Groups of subjects that may be one person; kept on one side of every split."""
     crop: Crop | None = None
-    n_states: int = 4
+    n_states: Count = 4
     recipe: Recipe = field(default_factory=Recipe)
     training: Schedule = field(default_factory=Schedule)
 
@@ -139,6 +141,8 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
     config = parse(DatasetConfig, load_yaml(path), str(path))
     if not config.tasks:
         raise ConfigError(f"{path} names no task")
+    for name, task in config.tasks.items():
+        _check_classes(task.classes, f"{path}: task {name}")
     if config.recipe.harmonise is not None and config.crop is None:
         raise ConfigError(
             f"{path}: a recipe that harmonises recordings needs a crop, for their length tells them apart too; add "
@@ -147,3 +151,12 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
     if config.root is not None:
         config = replace(config, root=str(path.parent / Path(config.root).expanduser()))
     return config
+
+
+def _check_classes(classes: tuple[ClassRule, ...], where: str) -> None:
+    names = [rule.name for rule in classes]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"{where} has the classes {names}; name two or more, each differently")
+    for rule in classes:
+        if not rule.values and rule.above is None and rule.upto is None:
+            raise ConfigError(f"{where}: nothing belongs to class {rule.name!r}; give it `values`, `above` or `upto`")

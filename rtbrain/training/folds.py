@@ -89,6 +89,17 @@ def folds(trials: Collection[Trial], protocol: Protocol, same_person: Iterable[S
     return made
 
 
+def split(trials: Collection[Trial], protocol: Protocol, same_person: Iterable[Sequence[str]] = ()) -> Fold:
+    """Split labelled trials once, for a model to be used on other people: who trains, who validates, nobody to test."""
+    trials = sorted(trials, key=lambda trial: trial.name)
+    _check(trials, protocol)
+    people = _units(trials, _subject, same_person)
+    one_class_each = all(len(counts) == 1 for counts in _labels(trials, _subject).values())
+    held = _validators(_labels(trials, people), protocol, "all", one_class_each)
+    train = tuple(trial.name for trial in trials if people(trial) not in held)
+    return Fold("all", train, tuple(trial.name for trial in trials if people(trial) in held), ())
+
+
 def audit(
     fold: Fold,
     trials: Collection[Trial],

@@ -46,6 +46,9 @@ class Problem:
     what: str
     """What is wrong, and what to do about it."""
 
+    def __str__(self) -> str:
+        return self.what if self.what.startswith(self.where) else f"{self.where}: {self.what}"
+
 
 @dataclass(frozen=True)
 class Found:

@@ -113,7 +113,7 @@ class TestRefusals:
         cut = write_edf(tmp_path / "bids/sub-01/eeg/sub-01_task-more_eeg.edf", samples(1000))
         cut.write_bytes(cut.read_bytes()[:-500])
         shown = flat(check("--dataset", lab, "--no-audit"))
-        assert f"cannot be used {cut}: {cut}: the file is cut short" in shown
+        assert f"cannot be used {cut}: the file is cut short" in shown
         assert "copy it again from its origin" in shown
         assert "1 warning(s)" in shown
 

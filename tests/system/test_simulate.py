@@ -33,10 +33,15 @@ def test_minutes_are_ignored_with_a_note_where_the_format_fixes_them(tmp_path: P
     fixed = ("--dataset", "deap", "--form", "preprocessed", "--subjects", 1, "--trials", 2)
     done = invoke("simulate", *fixed, "--minutes", 3, "--out", tmp_path / "set")
     assert "note: --minutes is ignored: the format of deap fixes the length of its trials" in done.stderr
-    assert "2 trials of 60 s" in done.stdout
+    assert "1 recordings of 1 person, 2 trials of 60 s" in done.stdout
     assert (tmp_path / "set/data_preprocessed_python/s01.dat").stat().st_size == pytest.approx(
         2 * 40 * 8064 * 8, abs=500
     )
+
+
+def test_one_class_alone_is_no_task(tmp_path: Path) -> None:
+    done = invoke("simulate", "--dataset", "mdd", "--subjects", 1, "--minutes", 0.05, "--out", tmp_path / "set")
+    assert "note: all trials of ec, eo are of one class" in done.stderr
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

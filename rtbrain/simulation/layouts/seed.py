@@ -8,16 +8,11 @@ import numpy as np
 
 from rtbrain.simulation.layouts.matlab import append_matrix, start_mat
 from rtbrain.simulation.layouts.plan import Blocks, File, Layout, Scale, Stretch, Take
-from rtbrain.training.datasets.seed import CHANNELS, RATE_HZ
+from rtbrain.training.datasets.seed import CHANNELS, FIRST, RATE_HZ
 
 FOLDER: Final = "Preprocessed_EEG"
 LABELS: Final = (1, 0, -1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 0, 1, -1)
 CLIP_S: Final = (235, 233, 206, 238, 185, 195, 237, 216, 265, 237, 235, 233, 235, 238, 206)
-FIRST_SESSIONS: Final = (
-    20131027, 20140404, 20140603, 20140621, 20140411, 20130712, 20131027, 20140511, 20140620, 20131130, 20140618,
-    20131127, 20140527, 20140601, 20130709,
-)  # fmt: skip
-"""Dates of the release's 15 people."""
 
 
 def _plan(scale: Scale) -> list[File]:
@@ -39,7 +34,7 @@ def _take(scale: Scale, subject: int, session: int, film: int) -> Take:
 
 def _date(subject: int, session: int) -> int:
     """Return when a session was: those of a person a year apart, so that dates stay valid."""
-    return FIRST_SESSIONS[subject % len(FIRST_SESSIONS)] + 10000 * session
+    return FIRST[subject % len(FIRST)] + 10000 * session
 
 
 def _write(folder: Path, file: File, blocks: Blocks) -> None:

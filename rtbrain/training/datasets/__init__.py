@@ -53,7 +53,7 @@ def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
     decisive = {name for task in config.tasks.values() for name in (task.label, *task.where)}
     found = without_copies(replace(found, same_person=config.same_person + found.same_person), decisive)
     if not found.trials:
-        bad = "".join(f"\n  {problem.where}: {problem.what}" for problem in found.problems)
+        bad = "".join(f"\n  {problem}" for problem in found.problems)
         why = f"nothing in it can be used:{bad}" if bad else "it holds no recording of this set"
         raise SourceError(f"{folder}: {why}\n{_help(config)}")
     return found

@@ -160,7 +160,7 @@ def audit_task(
         lines=_lines(measured, len(classes)),
         curves=_curves(measured, classes, filters),
         step_hz=measured[0].spectrum.step_hz,
-        left_out=tuple(f"{problem.where}: {problem.what}" for problem in chosen.problems),
+        left_out=tuple(map(str, chosen.problems)),
     )
 
 

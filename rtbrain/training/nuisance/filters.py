@@ -16,7 +16,7 @@ SEPARATION = 4.0
 STEP_DB = 6.0
 """Least difference at some edge: eye movements and muscles make smaller ones between crowds of recordings."""
 LEAST = 3
-"""Fewer recordings (files) are odd ones, not a group."""
+"""Recordings of fewer people are odd ones, not a group."""
 CHANCE = 0.01
 _DRAWS = 300
 _MOST_GROUPS = 6
@@ -57,9 +57,8 @@ def find_filters(measured: Sequence[Measured], classes: Sequence[str]) -> Filter
     sides = [[i for i, name in enumerate(names) if (name in low) == wanted] for wanted in (True, False)]
     usable = ~np.isnan(table).any(axis=0)
     parts = [[i for i in side if usable[i]] for side in (*sides, range(len(names)))]
-    # Trials of one file have one filter, however many they are.
-    files = [str(each.trial.files[0]) if each.trial.files else each.trial.name for each in measured]
-    group, separation = cluster([table[:, part] for part in parts if part], np.unique(files, return_inverse=True)[1])
+    people = np.unique([each.trial.subject for each in measured], return_inverse=True)[1]
+    group, separation = cluster([table[:, part] for part in parts if part], people)
     width = [float(table[group == k][:, usable].sum()) / np.sum(group == k) for k in range(group.max() + 1)]
     order = np.argsort(np.argsort(-np.array(width)))  # rank of each group, the widest first
     members = [
@@ -68,7 +67,7 @@ def find_filters(measured: Sequence[Measured], classes: Sequence[str]) -> Filter
     return Filters(tuple(_described(k, members, classes) for k in range(len(members))), separation)
 
 
-def cluster(views: Sequence[FloatArray], files: IntArray) -> tuple[IntArray, float]:
+def cluster(views: Sequence[FloatArray], people: IntArray) -> tuple[IntArray, float]:
     """Split recordings in two, and the parts again, while the parts are clearly apart in one of the views.
 
     Parameters
@@ -76,19 +75,19 @@ def cluster(views: Sequence[FloatArray], files: IntArray) -> tuple[IntArray, flo
     views : sequence of arrays
         (trials, edges) in dB; the low edge, the high edge and both are looked at apart, as the spread of one
         would hide a step of the other.
-    files : array
-        Which trials, (trials,), are of one recording.
+    people : array
+        Which trials, (trials,), are of one person: they are alike by themselves, however many they are.
 
     Returns
     -------
     tuple
         Group of each trial, and the separation of the first split.
     """
-    n = len(files)
+    n = len(people)
     group, separations, waiting = np.zeros(n, np.int64), [], [np.arange(n)]
     while waiting and group.max() + 1 < _MOST_GROUPS:
         rows = waiting.pop()
-        taken, separation = _split([view[rows] for view in views], files[rows])
+        taken, separation = _split([view[rows] for view in views], people[rows])
         separations.append(separation)
         if taken is not None:
             group[rows[taken]] = group.max() + 1
@@ -96,11 +95,11 @@ def cluster(views: Sequence[FloatArray], files: IntArray) -> tuple[IntArray, flo
     return group, separations[0]
 
 
-def _split(views: Sequence[FloatArray], files: IntArray) -> tuple[BoolArray | None, float]:
+def _split(views: Sequence[FloatArray], people: IntArray) -> tuple[BoolArray | None, float]:
     """Return which recordings form the second group, or None without evidence, and the best separation seen."""
     best, chosen = 0.0, None
     for view in views:
-        core = _without_odd(view, files)
+        core = _without_odd(view, people)
         if len(core) < 2 * LEAST:
             continue
         x = view[core]
@@ -108,18 +107,18 @@ def _split(views: Sequence[FloatArray], files: IntArray) -> tuple[BoolArray | No
         centres = x[~upper].mean(axis=0), x[upper].mean(axis=0)
         best = max(best, separation)
         enough = separation >= SEPARATION and np.abs(centres[1] - centres[0]).max() >= STEP_DB
-        if enough and (chosen is None or separation > chosen[1]) and _by_chance(x, separation) <= CHANCE:
+        if enough and (chosen is None or separation > chosen[1]) and _by_chance(x, people[core], separation) <= CHANCE:
             away = [((view - centre) ** 2).sum(axis=1) for centre in centres]
             chosen = away[1] < away[0], separation
     return (None if chosen is None else chosen[0]), best
 
 
-def _without_odd(x: FloatArray, files: IntArray) -> IntArray:
-    """Return the rows that are left when those far off, of too few files to be a group, are taken away."""
+def _without_odd(x: FloatArray, people: IntArray) -> IntArray:
+    """Return the rows that are left when those far off, of too few people to be a group, are taken away."""
     rows = np.arange(len(x))
     while len(rows) >= 2 * LEAST:
         upper, _ = _halves(x[rows])
-        counts = [len(np.unique(files[rows[side]])) for side in (~upper, upper)]
+        counts = [len(np.unique(people[rows[side]])) for side in (~upper, upper)]
         if min(counts) >= LEAST:
             return rows
         rows = rows[upper] if counts[1] >= counts[0] else rows[~upper]
@@ -144,12 +143,21 @@ def _halves(x: FloatArray) -> tuple[BoolArray, float]:
     return chosen, float((middles[1] - middles[0]) / max(within, 1e-6))
 
 
-def _by_chance(x: FloatArray, separation: float) -> float:
-    """Return how often one normal cloud of as many recordings, of the same covariance, splits as well."""
-    rng = np.random.default_rng(0)
-    spread = np.linalg.cholesky(np.cov(x.T).reshape(x.shape[1], -1) + 1e-6 * np.eye(x.shape[1]))
-    draws = [_halves(rng.standard_normal(x.shape) @ spread.T)[1] for _ in range(_DRAWS)]
+def _by_chance(x: FloatArray, people: IntArray, separation: float) -> float:
+    """Return how often normal clouds of as many trials and people, which vary as much, split as well."""
+    who = np.unique(people, return_inverse=True)[1]
+    means = np.array([x[who == k].mean(axis=0) for k in range(who.max() + 1)])
+    between, within = _root_of_covariance(means), _root_of_covariance(x - means[who])
+    rng, draws = np.random.default_rng(0), []
+    for _ in range(_DRAWS):
+        cloud = (rng.standard_normal(means.shape) @ between.T)[who] + rng.standard_normal(x.shape) @ within.T
+        draws.append(_halves(cloud)[1])
     return float((1 + np.sum(np.array(draws) >= separation)) / (1 + _DRAWS))
+
+
+def _root_of_covariance(x: FloatArray) -> FloatArray:
+    n = x.shape[1]
+    return np.asarray(np.linalg.cholesky(np.cov(x.T).reshape(n, n) + 1e-6 * np.eye(n)))
 
 
 def _described(k: int, members: list[list[Measured]], classes: Sequence[str]) -> FilterGroup:

@@ -19,7 +19,9 @@ def one_line(audit: Audit) -> str:
     if best is None:
         return f"nuisance alone: nothing varies between recordings ({who})"
     what = f"{best.group} {best.accuracy:.2f} ({_range(best.accuracy_interval)})"
-    return f"nuisance alone: {what}, {who}; {_ADVICE[audit.finding]}"
+    # Few people may not show that filters tell the class, and yet a decoder can learn them.
+    filters = f"; recordings came through {len(audit.filters.groups)} filters" if audit.filters.several else ""
+    return f"nuisance alone: {what}, {who}; {_ADVICE[audit.finding]}{filters}"
 
 
 def verdict(audit: Audit) -> str:
@@ -66,8 +68,8 @@ def _filters(audit: Audit) -> str:
     filters = audit.filters
     if not filters.several:
         return (
-            "There is no evidence of more than one recording filter: two groups would have to differ in their band edges "
-            f"by {SEPARATION:g} standard deviations, and by more than chance gives; the best split has "
+            "There is no evidence of more than one recording filter: two groups would have to differ in their band "
+            f"edges by {SEPARATION:g} standard deviations, and by more than chance gives; the best split has "
             f"{filters.separation:.1f}."
         )
     first, *others = filters.groups

@@ -156,12 +156,12 @@ def _balanced(right: BoolArray, labels: IntArray, n_classes: int) -> FloatArray:
     return mean
 
 
-def accuracy_interval(right: BoolArray, people: IntArray) -> tuple[float, float]:
-    """Return the 95 % interval of an accuracy, with people as the evidence."""
+def accuracy_interval(right: BoolArray | FloatArray, people: IntArray) -> tuple[float, float]:
+    """Return the 95 % interval of an accuracy, with people as the evidence; `right` may hold shares of answers."""
     return balanced_interval(right, np.zeros(len(right), np.int64), people)
 
 
-def balanced_interval(right: BoolArray, labels: IntArray, people: IntArray) -> tuple[float, float]:
+def balanced_interval(right: BoolArray | FloatArray, labels: IntArray, people: IntArray) -> tuple[float, float]:
     """Return the 95 % interval of a balanced accuracy, with people as the evidence.
 
     The variance is that between people of what each adds to the result. Wilson's formula with the number of

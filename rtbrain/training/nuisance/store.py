@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rtbrain.config import parse
 from rtbrain.errors import SourceError
+from rtbrain.training import folds
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose, find_root, load
 from rtbrain.training.trials import Found
@@ -27,14 +28,17 @@ def audit_key(config: DatasetConfig, task: str, chosen: Found) -> str:
     with new times asks for a new audit, which is the safe side to err on.
     """
     digest = hashlib.sha256()
-    # This package's own text is the version: no change of what is measured can be forgotten.
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    # The text of the audit and of the folds is their version, as a number could be forgotten. What the readers do
+    # shows in the trials and their facts.
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(folds.__file__)):
         digest.update(path.read_bytes())
-    digest.update(f"{config.name}\n{config.tasks[task]}\n{config.crop}\n{config.protocol}\n".encode())
-    digest.update(f"{config.same_person}\n{chosen.same_person}\n".encode())
+    digest.update(f"{config.name}\n{config.reader}\n{config.options}\n{config.tasks[task]}\n{config.crop}\n".encode())
+    harmonised = config.recipe.harmonise is not None
+    digest.update(f"{config.protocol}\n{harmonised}\n{config.same_person}\n{chosen.same_person}\n".encode())
     for trial in sorted(chosen.trials, key=lambda trial: trial.name):
         files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in trial.files]
-        digest.update(f"{trial.name}\t{trial.subject}\t{trial.label}\t{trial.length_s}\t{files}\n".encode())
+        own = (trial.name, trial.subject, trial.label, trial.stimulus, trial.length_s, dict(trial.facts))
+        digest.update(f"{own}\t{files}\n".encode())
     return digest.hexdigest()
 
 

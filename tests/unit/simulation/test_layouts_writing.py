@@ -68,6 +68,15 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
     assert (tmp_path / "new" / "below" / CONFIG).is_file()
 
 
+def test_what_another_run_writes_or_left_is_named(tmp_path):
+    (tmp_path / ".123-set").mkdir()
+    with pytest.raises(ConfigError, match=r"\.123-set is of a run .* or was killed"), new_folder(tmp_path / "set"):
+        pass
+    with new_folder(tmp_path / "another-set"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".123-set", "another-set"]
+
+
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ConfigError, match=r"about 1000000000\.0 GB are needed"), new_folder(tmp_path / "set", 1e18):
         pass

@@ -110,7 +110,7 @@ def test_other_seconds_never_reuse(trials, templates, tmp_path):
 
 def test_another_program_never_reuses(trials, templates, tmp_path, monkeypatch):
     tokenise_corpus(trials[:1], templates, tmp_path / "c", 1)
-    monkeypatch.setattr(corpus_cache, "_program", lambda: {"rtbrain": "of another day"})
+    monkeypatch.setattr(corpus_cache, "program", lambda: {"rtbrain": "of another day"})
     assert tokenise_corpus(trials[:1], templates, tmp_path / "c", 1).made == ("s0",)
 
 

@@ -60,7 +60,7 @@ def test_the_papers_ten_tasks_with_its_settings():
         ("seconds: 20", "seconds: -3", "crop.seconds"),
         ("start_s: 5", "start_s: -1", "crop.start_s"),
         ("leave-one-subject-out", "loso", "protocol.split"),
-        ("label: task", "lable: task", "lable"),
+        ("label: task", "label_: task", "label_"),
         ("name: b,", "name: a,", "each differently"),
         ("values: [y]", "values: []", "nothing belongs to class 'b'"),
     ],

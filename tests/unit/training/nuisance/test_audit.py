@@ -41,6 +41,7 @@ def test_a_planted_filter_is_found_named_and_described(filtered: Audit) -> None:
     assert "harmonise" in text
     assert "cannot be trusted" in one_line(filtered)
     assert "majority 0.50, 24 people" in one_line(filtered)
+    assert "recordings came through 2 filters" in one_line(filtered)
 
 
 def test_planted_lines_are_found() -> None:
