@@ -35,8 +35,9 @@ class Confound:
 
 
 NARROW: Final = Confound(high_pass_hz=1.8, low_pass_hz=34.0)
-"""The narrower of two export filters seen in a public set of depression: relative to the other one it takes 24 dB
-at 0.5 Hz, 12 at 1 and 4 at 1.5, nothing from 2.5 to 30, and 4 dB at 35 Hz, 15 at 40 and 25 at 45."""
+"""Close to the narrower of two export filters of a public set of depression: it takes about 24 dB at 0.5 Hz, 12 at 1
+and 4 at 1.5, nothing from 2.5 to 30, and 4 dB at 35 Hz, 15 at 40 and 25 at 45. (The real one is steeper below 1 Hz:
+short windows, with which it was measured first, hide that.)"""
 
 
 def export_filter(confound: Confound, rate_hz: float) -> FloatArray | None:

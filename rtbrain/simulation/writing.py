@@ -28,7 +28,7 @@ from rtbrain.training.dataset_config import DatasetConfig
 
 CONFIG: Final = "rtbrain.yaml"
 TRUTH: Final = "simulation.json"
-N_DRAWS: Final = 2000
+N_DRAWS: Final = 5000
 """Simulated trials for the optimum: its standard error is then about 0.003."""
 
 LINES_HZ: Final = (4.3, 6.1)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from rtbrain.cli import main
 from rtbrain.errors import LeakError
 from rtbrain.pipeline import load_templates
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
@@ -15,6 +14,7 @@ from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.datasets import choose, load
 from rtbrain.training.folds import audit, folds
 from tests.recording_writers import write_edf
+from tests.system.test_cli import invoke, refused
 
 PEOPLE = [f"{group} S{number}" for group in ("H", "MDD") for number in range(1, 4)]
 CONFIG = """
@@ -32,20 +32,6 @@ recipe:
   channels: {names: [Fp1, F3, C3, P3, O1, F7, T7, P7, Fz, Fp2, F4, C4, P4, O2, F8, T8, P8, Cz, Pz]}
   min_duration_ms: 12
 """
-
-
-def invoke(*args: object) -> Result:
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def refused(*args: object) -> str:
-    result = invoke(*args)
-    assert result.exit_code == 2, result.output
-    assert "Traceback" not in result.output
-    return result.stderr
 
 
 @pytest.fixture(scope="module")
