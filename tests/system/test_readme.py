@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,19 @@ def test_commands_and_python(lab: Path) -> None:
     assert [line.split("\t")[:6] for line in first.read_text().splitlines()] == [
         line.split("\t")[:6] for line in second.read_text().splitlines()
     ]
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    given = "from pathlib import Path\nfolder, file = Path('my-templates'), Path('session.edf')\n"
-    done = subprocess.run([sys.executable, "-c", given + code], cwd=lab, capture_output=True, text=True)
+    chain, corpus = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    assert "Tokens(" in run_python(lab, "folder, file = Path('my-templates'), Path('session.edf')", chain)
+    told = run_python(lab, "root, cache = 'simulated/mdd', Path('mdd-tokens')", corpus)
+    assert told.count("H S") == told.count("MDD S") == 10
+
+
+def run_python(lab: Path, given: str, code: str) -> str:
+    lines = ["from pathlib import Path", given, "def main():", textwrap.indent(code, "    ")]
+    script = lab / "script.py"  # a file with a main guard, as the processes that tokenize import it anew
+    script.write_text("\n".join([*lines, "if __name__ == '__main__':", "    main()"]))
+    done = subprocess.run([sys.executable, str(script)], cwd=lab, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "Tokens(" in done.stdout
+    return done.stdout
 
 
 def test_the_configuration_of_a_labs_own_set_is_valid(tmp_path: Path) -> None:
