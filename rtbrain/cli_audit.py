@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rtbrain.cli_dataset import DATASET, JSON, ROOT, TASKS, check_targets, to_screen, write_json
+from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from rtbrain.training.nuisance import Audit
@@ -33,20 +34,24 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
     Example: rtbrain data audit --dataset mdd --root data/mdd --png audit.png
     """
     from rtbrain.console import progress_bar
-    from rtbrain.training.dataset_config import load_dataset_config
+    from rtbrain.training.dataset_config import better_fitting, load_dataset_config
     from rtbrain.training.datasets import find_root, load
     from rtbrain.training.nuisance import audit_task, save_audit
 
     check_targets(target, png)
     config = load_dataset_config(dataset)
     names = [config.task(task)[0]] if task else list(config.tasks)
-    found = load(config, root)
+    folder = find_root(config, root)
+    found = load(config, folder)
     audits = []
     for name in names:
-        with progress_bar() as progress:
-            done = audit_task(config, found, name, partial(progress, f"reading {config.name} {name}"))
+        try:
+            with progress_bar() as progress:
+                done = audit_task(config, found, name, partial(progress, f"reading {config.name} {name}"))
+        except ConfigError as error:  # no trial is long enough, or they cannot be split
+            raise ConfigError(f"{error}{better_fitting(config, folder)}") from error
         audits.append(done)
-        stored = save_audit(done, find_root(config, root))
+        stored = save_audit(done, folder)
         if not to_screen(target):
             show_audit(done)
             click.echo(f"stored in {stored}")

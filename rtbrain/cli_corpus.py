@@ -62,6 +62,11 @@ def tokenize(dataset: str, root: Path | None, task: str | None, folder: Path, ca
     console.print(
         f"{len(corpus.made)} tokenized now, {len(corpus) - len(corpus.made)} from the cache; in {cache}", markup=False
     )
+    if n_others := corpus.n_other_versions:
+        console.print(
+            f"{n_others} other entries of these trials in {cache} belong to other templates, recipes or versions",
+            markup=False,
+        )
 
 
 def _differing(used: Recipe, own: Recipe) -> list[str]:

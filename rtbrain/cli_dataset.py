@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.errors import ConfigError
+from rtbrain.cli_options import check_file
 
 if TYPE_CHECKING:
     from rtbrain.training.dataset_config import DatasetConfig
@@ -37,10 +37,10 @@ def to_screen(target: Path | None) -> bool:
 
 
 def check_targets(*targets: Path | None) -> None:
-    """Refuse early a file that could not be written at the end of a long computation."""
+    """Refuse early files that could not be written at the end of a long computation."""
     for path in targets:
-        if path is not None and not to_screen(path) and not path.absolute().parent.is_dir():
-            raise ConfigError(f"the folder of {path} does not exist; make it, or name another file")
+        if path is not None and not to_screen(path):
+            check_file(path)
 
 
 def write_json(values: object, target: Path) -> None:

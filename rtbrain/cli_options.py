@@ -33,8 +33,16 @@ EXTRAS = {
     "onnx": "train",
 }
 """Which extra of rtbrain brings a package."""
-UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-"""No permission, a disk that is read-only or full: nothing that a traceback would explain better."""
+_NO_LEAVE = "choose another folder, or change its permissions"
+_NO_SPACE = "free some space, or choose another disk"
+REMEDIES = {
+    errno.EACCES: _NO_LEAVE,
+    errno.EPERM: _NO_LEAVE,
+    errno.EROFS: "choose a folder on a disk that is not read-only",
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+}
+"""What to do about errors of the system that a traceback would not explain better."""
 
 
 class Group(click.Group):
@@ -52,9 +60,9 @@ class Group(click.Group):
                 raise
             _fail(f"this needs {package}; install it by: pip install 'rtbrain[{EXTRAS[package]}]'", 2)
         except OSError as error:
-            if error.errno not in UNWRITABLE:
+            if error.errno not in REMEDIES:
                 raise
-            _fail(f"{error.filename} cannot be written or read: {error.strerror}", 2)
+            _fail(f"{error.filename} cannot be written or read: {error.strerror}; {REMEDIES[error.errno]}", 2)
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:
@@ -74,11 +82,25 @@ def expanded(paths: tuple[Path, ...]) -> list[Path]:
 
 def check_folder(folder: Path) -> None:
     """Refuse early a folder that could not be written at the end of a long computation."""
-    import os
+    from tempfile import TemporaryFile
 
     above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ConfigError(f"{folder} cannot be made or written: {above} is no folder that you may write to")
+    try:
+        with TemporaryFile(dir=above):  # permissions alone do not tell of a disk that is read-only
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be made or written: {above} is no folder that you may write to ({error.strerror}); "
+            f"{REMEDIES.get(error.errno or 0, _NO_LEAVE)}"
+        ) from error
+
+
+def check_file(path: Path) -> None:
+    """Refuse early a file that could not be written at the end of a long computation."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ConfigError(f"the folder of {path} does not exist; make it, or name another file")
+    check_folder(folder)
 
 
 def recipe_from(path: Path | None) -> Recipe:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from rtbrain.cli_dataset import DATASET_HELP, ROOT, TASK, trials_of
 from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, check_folder, expanded, number_range, recipe_from
 from rtbrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rtbrain.microstates.templates import Templates
 
 PICTURES = ("templates.png", "scan.png")
 
@@ -101,12 +104,34 @@ def templates_fit(
     with progress_bar() as progress:
         found = fit(recipe, settings, ks=ks, peak_settings=PeakSettings(per_recording=peaks), progress=progress)
     found = replace(found, report=found.report | origin)
+    if earlier := _replaced(out, found):
+        click.echo(earlier)
     save(found, out)
     for picture in PICTURES:
         (out / picture).unlink(missing_ok=True)  # of an earlier fit; they would show other maps
     show_templates(out, found)
     if dataset is not None:
         click.echo("these templates may not be used to test any of these subjects; leave some out by --exclude")
+
+
+def _replaced(out: Path, found: Templates) -> str | None:
+    """Say which other templates are about to be replaced."""
+    from rtbrain.errors import TemplateError
+    from rtbrain.microstates.templates import NPZ, fingerprint
+    from rtbrain.pipeline import load_templates
+
+    if not (out / NPZ).exists():
+        return None
+    try:
+        old, _ = load_templates(out)
+    except TemplateError:
+        return f"replacing files in {out} that could not be read as templates"
+    if fingerprint(old) == fingerprint(found) and old.recipe == found.recipe:
+        return None
+    states = " + ".join(str(len(maps)) for maps in old.maps)
+    return (
+        f"replacing other templates in {out}: {states} states, of {len(old.report.get('recordings', ()))} recording(s)"
+    )
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

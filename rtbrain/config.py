@@ -1,7 +1,12 @@
 """Settings from YAML or JSON into typed dataclasses: unknown keys refused, all errors listed with their path."""
 
+import re
+import typing
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union
 
 from annotated_types import Ge, Gt, Le
 
@@ -14,6 +19,12 @@ NotNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Ge(0), Le(1)]
 Count = Annotated[int, Ge(1)]
 
+_WORDS = (
+    ("a valid (tuple|list)", "a list"),
+    (r"a (valid )?dictionary( or an instance of \w+)?", "settings by name"),
+)
+"""What pydantic calls things, and what they are called in YAML."""
+
 
 def parse(cls: type[T], values: Any, where: str) -> T:
     """Return `values` as an instance of the dataclass `cls`, or raise one ConfigError with everything wrong in it."""
@@ -21,13 +32,44 @@ def parse(cls: type[T], values: Any, where: str) -> T:
 
     try:
         return TypeAdapter(refuse_unknown(cls)).validate_python(values)
+    except ConfigError as error:  # of a dataclass that looks at its values together
+        raise ConfigError(f"{where}: {error}") from error
     except ValidationError as error:
         lines = []
         for item in error.errors():
             # Where a setting is missing, the input is the whole block that lacks it.
             got = "" if item["type"] == "missing" else f" (got {item.get('input')!r})"
-            lines.append(f"  {'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']}{got}")
+            said = (
+                _unknown(cls, item["loc"]) if item["type"] == "unexpected_keyword_argument" else _plainly(item["msg"])
+            )
+            lines.append(f"  {'.'.join(str(part) for part in item['loc']) or '(top)'}: {said}{got}")
         raise ConfigError(f"{where} has {len(lines)} error(s):\n" + "\n".join(lines)) from error
+
+
+def _plainly(message: str) -> str:
+    for pattern, words in _WORDS:
+        message = re.sub(pattern, words, message)
+    return message
+
+
+def _unknown(cls: type[Any], place: tuple[int | str, ...]) -> str:
+    """Say which settings there are instead of an unknown one."""
+    *above, key = place
+    kinds: list[Any] = [cls]
+    for part in above:
+        kinds = [inner for kind in kinds for inner in _inside(kind, str(part))]
+    allowed = [each.name for kind in kinds if is_dataclass(kind) for each in fields(kind)]
+    near = get_close_matches(str(key), allowed, 1)
+    meant = f", perhaps {near[0]} is meant" if near else ""
+    return f"no such setting{meant}; there are {', '.join(allowed)}"
+
+
+def _inside(kind: Any, part: str) -> list[Any]:
+    """Return the types that a setting, or an item of a list or mapping, may have."""
+    if is_dataclass(kind):
+        inner = typing.get_type_hints(kind).get(part)
+        return list(typing.get_args(inner)) if typing.get_origin(inner) in {Union, UnionType} else [inner]
+    return list(typing.get_args(kind))
 
 
 def refuse_unknown(cls: type[T]) -> type[T]:
@@ -53,15 +95,13 @@ def load_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is no valid YAML: {error}") from error
     if not isinstance(values, dict):
-        raise ConfigError(f"{path} must hold settings by name, got {type(values).__name__}")
+        got = "it is empty" if values is None else f"got {type(values).__name__}"
+        raise ConfigError(f"{path} must hold settings by name, such as `name: value`; {got}")
     return values
 
 
 def _dataclasses_in(cls: type[Any]) -> list[type[Any]]:
     """Return a dataclass and all dataclasses that its fields mention."""
-    import typing
-    from dataclasses import is_dataclass
-
     found: list[type[Any]] = []
     queue: list[Any] = [cls]
     while queue:

@@ -12,7 +12,13 @@ def replacing(path: Path) -> Iterator[Path]:
     # The ending stays last, as some writers choose the format by it.
     temporary = path.with_name(f".{os.getpid()}-{path.name}")
     try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        try:
+            yield temporary
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        # A full disk names no file; the temporary name means nothing to whoever asked for the other one.
+        if error.errno is None or str(error.filename or temporary) != str(temporary):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -24,12 +24,12 @@ from rtbrain.simulation.seeding import generator
 from rtbrain.simulation.world import World
 from rtbrain.simulation.writing_order import Order, configured, planted, scaled
 from rtbrain.simulation.writing_truth import Progress, optima_of, truth_of
-from rtbrain.training.dataset_config import DatasetConfig
+from rtbrain.training.dataset_config import OWN, DatasetConfig
 
-CONFIG: Final = "rtbrain.yaml"
+CONFIG: Final = OWN
 TRUTH: Final = "simulation.json"
 N_DRAWS: Final = 5000
-"""Simulated trials for the optimum: its standard error is then about 0.003."""
+"""Simulated trials for the optimum: its standard error is then about 0.002."""
 
 LINES_HZ: Final = (4.3, 6.1)
 """Range of the lowest of a row of planted lines; each recording has its own."""

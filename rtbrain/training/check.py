@@ -8,7 +8,7 @@ from statistics import median
 
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
 from rtbrain.training.check_report import ClassCount, DataCheck, FoldCount, Spread, TaskCheck
-from rtbrain.training.dataset_config import DatasetConfig, Task
+from rtbrain.training.dataset_config import DatasetConfig, Task, better_fitting
 from rtbrain.training.datasets import choose, class_of, find_root, load
 from rtbrain.training.folds import Fold, folds, groups
 from rtbrain.training.folds import audit as audit_fold
@@ -54,10 +54,10 @@ def check_dataset(
     folder = find_root(config, root)
     found = load(config, folder)
     person = groups(found.trials, found.same_person)
-    tasks = [_task(config, name, found, person) for name in names]
+    tasks = [_task(config, name, found, person, folder) for name in names]
     if not any(each.classes for each in tasks):
         why = "".join(f"\n  task {each.name}: {each.refused}" for each in tasks)
-        raise SourceError(f"{folder}: no trial can be used:{why}")
+        raise SourceError(f"{folder}: no trial can be used:{why}{better_fitting(config, folder)}")
     copies, unreadable = near_identical(found.trials, lambda share: progress("comparing recordings", share))
     if nuisance:
         tasks = [_with_audit(each, config, found, folder, progress) for each in tasks]
@@ -84,7 +84,7 @@ def check_dataset(
     )
 
 
-def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str]) -> TaskCheck:
+def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str], root: Path) -> TaskCheck:
     task, crop_s, split = config.tasks[name], config.crop.seconds if config.crop else None, config.protocol.split
     try:
         whole, used = choose(found, task), choose(found, task, config.crop)
@@ -97,6 +97,7 @@ def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str]
     warnings = [f"class {title!r} has no trial" for title, count in classes.items() if not count.trials]
     made, refused = _folds(used, config)
     if refused is not None:
+        refused += better_fitting(config, root)
         warnings.append(f"cannot be split: {refused}")
     earlier, _ = _folds(whole, config)
     before = length_only(whole.trials, earlier, person) if earlier else None
@@ -141,6 +142,8 @@ def _with_audit(checked: TaskCheck, config: DatasetConfig, found: Found, root: P
     """Add the nuisance audit: the stored one if it is still valid, else a new one, which is stored."""
     if not checked.folds:
         return checked
+    if sum(count.trials > 0 for count in checked.classes.values()) < 2:
+        return replace(checked, notes=(*checked.notes, "no nuisance audit: all usable trials are of one class"))
     try:
         audit = load_audit(config, root, checked.name, found)
     except SourceError:  # stale or damaged

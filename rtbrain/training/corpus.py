@@ -39,6 +39,14 @@ class Corpus:
     notices: tuple[str, ...] = ()
     """What was wrong with the cache and has been put right."""
 
+    @property
+    def n_other_versions(self) -> int:
+        """How many entries of these trials the cache holds besides, made by other templates, recipes or programs."""
+        own = {path for path, _ in self.entries.values()}
+        names = {_name_of(path) for path in own}
+        beside = {path for folder in {path.parent for path in own} for path in folder.glob("[!.]*.npz")}
+        return sum(_name_of(path) in names for path in beside - own)
+
     def __len__(self) -> int:
         return len(self.entries)
 
@@ -162,6 +170,11 @@ def _version(path: Path) -> FileVersion | OSError:
         return FileVersion.of(path)
     except OSError as error:
         return error
+
+
+def _name_of(entry: Path) -> str:
+    """Return an entry's file name without its key."""
+    return entry.stem.rpartition("-")[0]
 
 
 def _clean(cache: Path) -> None:

@@ -104,7 +104,7 @@ def run_parallel(recordings: list[list[Job]], templates: Templates, workers: int
     pool = ProcessPoolExecutor(workers, context, _start, (templates, done_s))
     failures: dict[str, str] = {}
     try:
-        with _one_thread_each():
+        with _one_thread_each(), _deaf_to_interrupts():
             pending = {pool.submit(_recording, slot, jobs) for slot, jobs in enumerate(recordings)}
         while pending:
             finished, pending = wait(pending, _POLL_S, FIRST_COMPLETED)
@@ -134,6 +134,22 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started meanwhile not hear Ctrl-C, which would end them in the middle of their imports.
+
+    A signal that is held back here reaches this process right afterwards, and those started inherit the holding back.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(templates: Templates, done_s: Any) -> None:

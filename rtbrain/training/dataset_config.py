@@ -12,6 +12,8 @@ from rtbrain.training.trials import Value
 _PACKAGE = Path(__file__).resolve().parents[1]
 CONFIGS = _PACKAGE / "configs" if (_PACKAGE / "configs").is_dir() else _PACKAGE.parent / "configs"
 """Within the installed package, or beside it in the repository."""
+OWN = "rtbrain.yaml"
+"""The configuration that a data set may bring along, in its folder."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,20 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
     if config.root is not None:
         config = replace(config, root=str(path.parent / Path(config.root).expanduser()))
     return config
+
+
+def better_fitting(config: DatasetConfig, root: Path) -> str:
+    """Return where a set brings its own configuration, to end an error with; nothing where it has none or it is used.
+
+    A simulated set has one, as it may be smaller than the shipped configuration asks for.
+    """
+    path = root / OWN
+    try:
+        if not path.is_file() or replace(load_dataset_config(str(path)), root=config.root) == config:
+            return ""
+    except ConfigError:  # it would not help
+        return ""
+    return f"; this folder has a configuration that fits it: --dataset {path}"
 
 
 def _check_classes(classes: tuple[ClassRule, ...], where: str) -> None:

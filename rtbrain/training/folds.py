@@ -79,7 +79,7 @@ def folds(trials: Collection[Trial], protocol: Protocol, same_person: Iterable[S
     for name in names:
         rest = [trial for trial in trials if part(trial) != name]
         if missing := {trial.label for trial in trials} - {trial.label for trial in rest}:
-            raise ConfigError(f"fold {name!r}: class {missing} is on the test side only; merge it or leave it out")
+            raise ConfigError(f"fold {name!r}: {_numbers(missing)} is on the test side only; merge it or leave it out")
         held = _validators(_labels(rest, people), protocol, name, one_class_each)
         train = tuple(trial.name for trial in rest if people(trial) not in held)
         validation = tuple(trial.name for trial in rest if people(trial) in held)
@@ -229,9 +229,16 @@ def _validators(labels: Mapping[str, Counter[int]], protocol: Protocol, fold: st
     if not held or (unseen and one_class_each):
         raise ConfigError(
             f"fold {fold!r}: the {len(labels)} groups of subjects outside the test side cannot both train and validate "
-            f"class {unseen}, each needs two that have it; add subjects, merge classes, or change the number of folds"
+            f"{_numbers(unseen)}, each needs two that have it; add subjects, merge classes, or change the number of "
+            "folds"
         )
     return held
+
+
+def _numbers(labels: Iterable[int | None]) -> str:
+    """Name classes by their place in the task, as trials do not know their names."""
+    places = sorted(label + 1 for label in labels if label is not None)
+    return f"class number {', '.join(map(str, places))} of the task"
 
 
 def _units(trials: Collection[Trial], of: Callable[[Trial], str], declared: Iterable[Sequence[str]] = ()) -> _Units:

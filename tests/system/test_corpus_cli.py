@@ -92,6 +92,15 @@ class TestTemplates:
         listed = invoke("templates", "fit", folder / "eeg", "-k", 2, "--starts", 2, "--out", tmp_path / "u")
         assert all(f"{person} EC.edf" in listed.output for person in PEOPLE)
 
+    def test_other_templates_that_are_replaced_are_told(self, folder, tmp_path):
+        few = ("--subjects", "H S1,H S2", "-k", 2)
+        assert "replacing" not in fit(folder, tmp_path / "t", *few).output
+        assert "replacing" not in fit(folder, tmp_path / "t", *few).output
+        said = f"replacing other templates in {tmp_path / 't'}: 2 states, of 2 recording(s)"
+        assert said in fit(folder, tmp_path / "t", *few[:2], "-k", 3).output
+        (tmp_path / "t" / "templates.json").write_text("{")
+        assert "that could not be read as templates" in fit(folder, tmp_path / "t", *few).output
+
     def test_wrong_calls(self, folder, tmp_path):
         file, config = folder / "eeg" / "H S1 EC.edf", folder / "small.yaml"
         rest = ("--out", tmp_path / "x")
@@ -126,6 +135,13 @@ class TestTokenize:
         assert "1 tokenized now, 5 from the cache" in second.output
         assert "'H S1 EC' is tokenized again" in second.stderr
         assert damaged.name in second.stderr
+
+    def test_entries_of_other_templates_are_told(self, folder, fitted, tmp_path):
+        fit(folder, tmp_path / "t", "-k", 2)
+        assert "other entries" not in invoke(*self.tokenize(folder, fitted, tmp_path / "c")).output
+        (tmp_path / "c" / "someone else-0123456789abcdef01234567.npz").write_bytes(b"")
+        again = invoke(*self.tokenize(folder, tmp_path / "t", tmp_path / "c"))
+        assert "6 other entries of these trials" in " ".join(again.output.split())
 
     @pytest.mark.slow
     def test_two_processes(self, folder, fitted, tmp_path):

@@ -52,6 +52,40 @@ def test_unknown_missing_and_wrong_settings_are_all_listed_with_their_paths() ->
     assert "  inner.size: Field required" in lines  # without the whole block that lacks it
 
 
+def test_an_unknown_setting_is_told_which_there_are() -> None:
+    values = {
+        "inner": {"size": 1, "names": "y"},
+        "many": [{"size": 1, "sizes": 2}],
+        "maybe": {"size": 1, "zzz": 2},
+        "by_name": {"a": {"size": 1, "name2": 2}},
+        "ratoi": 1,
+    }
+    with pytest.raises(ConfigError) as error:
+        parse(Outer, values, "it")
+    assert set(str(error.value).splitlines()[1:]) == {
+        "  inner.names: no such setting, perhaps name is meant; there are size, name (got 'y')",
+        "  many.0.sizes: no such setting, perhaps size is meant; there are size, name (got 2)",
+        "  maybe.zzz: no such setting; there are size, name (got 2)",
+        "  by_name.a.name2: no such setting, perhaps name is meant; there are size, name (got 2)",
+        "  ratoi: no such setting, perhaps ratio is meant; there are inner, many, maybe, by_name, ratio (got 1)",
+    }
+
+
+def test_types_have_the_names_that_they_have_in_yaml() -> None:
+    with pytest.raises(ConfigError) as error:
+        parse(Outer, {"inner": 3, "many": "x", "by_name": 4}, "it")
+    assert str(error.value).splitlines()[1:] == [
+        "  inner: Input should be settings by name (got 3)",
+        "  many: Input should be a list (got 'x')",
+        "  by_name: Input should be settings by name (got 4)",
+    ]
+
+
+def test_settings_that_contradict_each_other_are_told_with_their_file() -> None:
+    with pytest.raises(ConfigError, match=r"^mine\.yaml: band broad: 30 to 20 Hz is no band$"):
+        Recipe.from_dict({"bands": [{"name": "broad", "low_hz": 30, "high_hz": 20}]}, "mine.yaml")
+
+
 def test_the_value_that_was_seen_is_in_the_message() -> None:
     with pytest.raises(ConfigError, match=r"ratio: .* \(got 'half'\)"):
         parse(Outer, {"inner": {"size": 1}, "ratio": "half"}, "it")
@@ -75,6 +109,12 @@ def test_a_yaml_file_without_settings_by_name_is_refused(tmp_path: Path, text: s
     path.write_text(text)
     with pytest.raises(ConfigError, match="must hold settings by name"):
         load_yaml(path)
+
+
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("# nothing\n")
+    with pytest.raises(ConfigError, match="it is empty"):
+        load_yaml(tmp_path / "a.yaml")
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: b: c", "!!python/object:os.system {}"])

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from rtbrain.errors import ConfigError, SourceError
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose
@@ -109,20 +110,28 @@ def audit_task(
     Raises
     ------
     ConfigError
-        The task is unknown, or its trials cannot be split by the protocol.
+        The task is unknown, no trial fits it and the crop, or its trials cannot be split by the protocol.
     SourceError
-        There is no trial of the task, or one cannot be read.
+        All trials are of one class, or one cannot be read.
     LeakError
         The folds put a person on two sides.
     """
     name, asked = config.task(task)
     chosen = choose(found, asked, config.crop)
     trials = chosen.trials
+    classes = tuple(rule.name for rule in asked.classes)
+    if not trials:
+        such = f", such as {chosen.problems[-1]}" if chosen.problems else ""
+        raise ConfigError(f"{config.name}: no trial has a class of task {name!r} and the crop's length{such}")
+    if len(seen := {classes[label] for label in _labels(trials) if label >= 0}) == 1:
+        raise SourceError(
+            f"{config.name}: all {len(trials)} usable trials of task {name!r} are of class {seen.pop()!r}, so nothing "
+            "can tell classes apart; `rtbrain data check` says what of the others cannot be used"
+        )
     whole_s = {trial.name: trial.length_s for trial in found.trials}
     same_person = (*config.same_person, *found.same_person)
     cases = _cases(trials, config, same_person)  # before anything is read: a set that cannot be split costs no time
     measured = measure(trials, whole_s, progress)
-    classes = tuple(rule.name for rule in asked.classes)
     filters = find_filters(measured, classes)
     table = {group: columns(measured, group) for group in GROUPS}
     member = np.array([[trial.name in group.trials for group in filters.groups] for trial in trials], float)

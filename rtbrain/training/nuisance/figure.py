@@ -46,7 +46,7 @@ def _draw_scores(audit: Audit, axis: Any) -> None:
         axis.barh(row, score.accuracy, color=colour, height=0.6)
         axis.plot([low, high], [row, row], color="black", lw=1.5)
     axis.axvline(audit.majority, color="black", lw=1, ls="--")
-    label = f"accuracy on unseen people, 95 % interval; dashed: most frequent class, {audit.majority:.2f}"
+    label = f"accuracy on unseen people, 95 % interval\ndashed: most frequent class, {audit.majority:.2f}"
     axis.set(xlim=(0, 1), xlabel=label, title="what is not brain, alone")
     axis.set_yticks(range(len(audit.scores)), [_label(audit, score) for score in audit.scores])
     axis.invert_yaxis()

@@ -42,11 +42,26 @@ class Filters:
     groups: tuple[FilterGroup, ...]
     separation: float
     """Of the first split, taken or not."""
+    lacking: str = ""
+    """Why the first split is no evidence of a second filter; empty where it is."""
 
     @property
     def several(self) -> bool:
         """Whether there is evidence of more than one recording filter."""
         return len(self.groups) > 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """Recordings in two parts, and how good a reason there is to tell them apart."""
+
+    met: int
+    """How many of the conditions hold: people, separation, step, chance."""
+    separation: float
+    lacking: str
+    """The condition that does not hold, in words."""
+    second: BoolArray | None = None
+    """Which recordings form the second group, where all conditions hold."""
 
 
 def find_filters(measured: Sequence[Measured], classes: Sequence[str]) -> Filters:
@@ -58,16 +73,17 @@ def find_filters(measured: Sequence[Measured], classes: Sequence[str]) -> Filter
     usable = ~np.isnan(table).any(axis=0)
     parts = [[i for i in side if usable[i]] for side in (*sides, range(len(names)))]
     people = np.unique([each.trial.subject for each in measured], return_inverse=True)[1]
-    group, separation = cluster([table[:, part] for part in parts if part], people)
+    group, first = cluster([table[:, part] for part in parts if part], people)
     width = [float(table[group == k][:, usable].sum()) / np.sum(group == k) for k in range(group.max() + 1)]
     order = np.argsort(np.argsort(-np.array(width)))  # rank of each group, the widest first
     members = [
         [each for each, k in zip(measured, order[group], strict=True) if k == wanted] for wanted in range(len(width))
     ]
-    return Filters(tuple(_described(k, members, classes) for k in range(len(members))), separation)
+    described = tuple(_described(k, members, classes) for k in range(len(members)))
+    return Filters(described, first.separation, first.lacking)
 
 
-def cluster(views: Sequence[FloatArray], people: IntArray) -> tuple[IntArray, float]:
+def cluster(views: Sequence[FloatArray], people: IntArray) -> tuple[IntArray, Split]:
     """Split recordings in two, and the parts again, while the parts are clearly apart in one of the views.
 
     Parameters
@@ -81,23 +97,23 @@ def cluster(views: Sequence[FloatArray], people: IntArray) -> tuple[IntArray, fl
     Returns
     -------
     tuple
-        Group of each trial, and the separation of the first split.
+        Group of each trial, and the first split.
     """
     n = len(people)
-    group, separations, waiting = np.zeros(n, np.int64), [], [np.arange(n)]
+    group, splits, waiting = np.zeros(n, np.int64), [], [np.arange(n)]
     while waiting and group.max() + 1 < _MOST_GROUPS:
         rows = waiting.pop()
-        taken, separation = _split([view[rows] for view in views], people[rows])
-        separations.append(separation)
-        if taken is not None:
-            group[rows[taken]] = group.max() + 1
-            waiting += [rows[~taken], rows[taken]]
-    return group, separations[0]
+        split = _split([view[rows] for view in views], people[rows])
+        splits.append(split)
+        if split.second is not None:
+            group[rows[split.second]] = group.max() + 1
+            waiting += [rows[~split.second], rows[split.second]]
+    return group, splits[0]
 
 
-def _split(views: Sequence[FloatArray], people: IntArray) -> tuple[BoolArray | None, float]:
-    """Return which recordings form the second group, or None without evidence, and the best separation seen."""
-    best, chosen = 0.0, None
+def _split(views: Sequence[FloatArray], people: IntArray) -> Split:
+    """Return the best split: the one that meets most conditions, then the one with the widest separation."""
+    best = Split(0, 0.0, f"no split has recordings of {LEAST} or more people on both sides")
     for view in views:
         core = _without_odd(view, people)
         if len(core) < 2 * LEAST:
@@ -105,12 +121,20 @@ def _split(views: Sequence[FloatArray], people: IntArray) -> tuple[BoolArray | N
         x = view[core]
         upper, separation = _halves(x)
         centres = x[~upper].mean(axis=0), x[upper].mean(axis=0)
-        best = max(best, separation)
-        enough = separation >= SEPARATION and np.abs(centres[1] - centres[0]).max() >= STEP_DB
-        if enough and (chosen is None or separation > chosen[1]) and _by_chance(x, people[core], separation) <= CHANCE:
+        step_db = float(np.abs(centres[1] - centres[0]).max())
+        apart = f"the sides of the best split are {separation:.1f} standard deviations apart in their band edges"
+        if separation < SEPARATION:
+            split = Split(1, separation, f"{apart}, and {SEPARATION:g} are needed")
+        elif step_db < STEP_DB:
+            split = Split(2, separation, f"{apart}, but only {step_db:.1f} dB, and {STEP_DB:g} dB are needed")
+        elif (chance := _by_chance(x, people[core], separation)) > CHANCE:
+            lacking = f"{apart}, but one filter gives as much by chance (p {chance:.3f}, at most {CHANCE:g} is needed)"
+            split = Split(3, separation, lacking)
+        else:
             away = [((view - centre) ** 2).sum(axis=1) for centre in centres]
-            chosen = away[1] < away[0], separation
-    return (None if chosen is None else chosen[0]), best
+            split = Split(4, separation, "", away[1] < away[0])
+        best = max(best, split, key=lambda each: (each.met, each.separation))
+    return best
 
 
 def _without_odd(x: FloatArray, people: IntArray) -> IntArray:

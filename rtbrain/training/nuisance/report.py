@@ -2,7 +2,7 @@
 
 from rtbrain.training.nuisance.audit import ALL, Audit
 from rtbrain.training.nuisance.features import EDGES, GROUPS, LINES
-from rtbrain.training.nuisance.filters import SEPARATION, FilterGroup
+from rtbrain.training.nuisance.filters import FilterGroup
 from rtbrain.training.nuisance.score import Score
 
 _ADVICE = {
@@ -67,11 +67,7 @@ def _range(interval: tuple[float, float]) -> str:
 def _filters(audit: Audit) -> str:
     filters = audit.filters
     if not filters.several:
-        return (
-            "There is no evidence of more than one recording filter: two groups would have to differ in their band "
-            f"edges by {SEPARATION:g} standard deviations, and by more than chance gives; the best split has "
-            f"{filters.separation:.1f}."
-        )
+        return f"There is no evidence of more than one recording filter: {filters.lacking}."
     first, *others = filters.groups
     sizes = "; ".join(f"{group.name} has {_counted(audit.members[group.name], audit)}" for group in filters.groups)
     text = (

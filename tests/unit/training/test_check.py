@@ -10,7 +10,7 @@ import pytest
 from rtbrain.errors import ConfigError, SourceError
 from rtbrain.training.check import check_dataset
 from rtbrain.training.check_report import DataCheck
-from rtbrain.training.dataset_config import Crop, DatasetConfig, Protocol, load_dataset_config
+from rtbrain.training.dataset_config import CONFIGS, Crop, DatasetConfig, Protocol, better_fitting, load_dataset_config
 from tests.recording_writers import RATE, samples, write_edf
 
 NAMES = ["EEG Fp1-LE", "EEG T3-LE", "EEG Cz-LE", "EEG O2-LE"]
@@ -144,6 +144,19 @@ def test_a_set_too_small_for_its_folds_says_so(root: Path) -> None:
     assert found.n_warnings == 1
 
 
+def test_the_configuration_that_a_set_brings_along_is_told(root: Path) -> None:
+    own = root / "rtbrain.yaml"
+    shipped = (CONFIGS / "mdd.yaml").read_text(encoding="utf-8")
+    own.write_text(shipped, encoding="utf-8")
+    hint = f"; this folder has a configuration that fits it: --dataset {own}"
+    (task,) = check(root, config(n_folds=20)).tasks
+    assert str(task.refused).endswith(hint)
+    assert task.warnings[0].endswith(hint)
+    assert better_fitting(load_dataset_config(str(own)), root) == "", "it is the one in use"
+    own.write_text("name: [", encoding="utf-8")
+    assert "configuration that fits" not in str(check(root, config(n_folds=20)).tasks[0].refused)
+
+
 def test_a_task_without_trials_is_a_warning_and_without_any_an_error(root: Path) -> None:
     found = check(root, task=None)
     assert [bool(task.classes) for task in found.tasks] == [True, False]
@@ -160,3 +173,7 @@ def test_a_class_without_trials_is_a_warning(tmp_path: Path) -> None:
     for i in range(6):
         write_edf(tmp_path / f"H S{i} EC.edf", samples(1000) + i, NAMES)
     assert "class 'MDD' has no trial" in check(tmp_path).tasks[0].warnings
+    (task,) = check_dataset(config(), tmp_path, "ec").tasks
+    assert task.audit is None
+    assert task.notes == ("no nuisance audit: all usable trials are of one class",)
+    assert not (tmp_path / "rtbrain-audit").exists()

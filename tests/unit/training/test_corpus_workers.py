@@ -43,6 +43,26 @@ tokenise_corpus([trial_of(p, 60) for p in sorted(folder.glob("*.edf"))], load(fo
 """
 
 
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from tests.unit.training.test_corpus_workers import PROGRAM, workers_of
+
+def interrupt(delay_s):
+    while len(workers_of(os.getpgid(0))) < 4:  # this process, its resource tracker and two workers
+        time.sleep(0.001)
+    time.sleep(delay_s)
+    os.killpg(os.getpgid(0), signal.SIGINT)
+
+if __name__ == "__main__":
+    threading.Thread(target=interrupt, args=(float(sys.argv[2]),), daemon=True).start()
+    try:
+        exec(PROGRAM)
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
+"""
+
+
 def workers_of(group: int) -> list[int]:
     """Return the processes of a process group that still run."""
     found = []
@@ -87,3 +107,22 @@ def test_a_killed_run_is_taken_up_where_it_was(tmp_path):
     assert all(now[name] == kept[name] for name in kept if not name.startswith("."))
     for trial in trials:
         assert same(corpus[trial.name], tokenize(trial.open(), templates))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
+@pytest.mark.parametrize("delay_s", [0.0, 0.1])
+def test_ctrl_c_while_workers_start_is_silent(tmp_path, delay_s):
+    make_trials(tmp_path, 4, seconds=10)
+    save(make_templates(), tmp_path / "t")
+    (tmp_path / "program.py").write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py", tmp_path, str(delay_s)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (1, "interrupted\n")

@@ -307,15 +307,15 @@ def test_what_cannot_be_split_is_refused_with_the_reason() -> None:
     assert "no label; choose a task first: x_0" in refused([*people([3, 3]), trial("x", label=None)], LOSO)
     assert "twice" in refused([*people([3, 3]), *people([1])], LOSO)
     assert "0-00_0" in refused([*people([3, 3]), *people([1])], LOSO)
-    assert "fold '0-00': class {0} is on the test side only" in refused(people([1, 5]), LOSO)
-    assert "class [1]" in refused(people([5, 2]), LOSO)
+    assert "fold '0-00': class number 1 of the task is on the test side only" in refused(people([1, 5]), LOSO)
+    assert "class number 2 of the task, each" in refused(people([5, 2]), LOSO)
     assert "cannot both train and validate" in refused(people([2]), LOSO)
     assert "validation_share must lie between 0 and 1: 0" in refused(people([5, 5]), replace(LOSO, validation_share=0))
     assert "folds must be 2 or more: 1" in refused(people([5, 5]), Protocol("k-fold", folds=1))
     silent = [replace(t, stimulus=None) for t in people([5, 5], 2)]
     assert "'0-00_0' has no stimulus" in refused(silent, STIMULI)
     by_clip = [trial(f"s{i}", clip, clip) for i in range(5) for clip in range(3)]
-    assert "fold 'clip0': class {0} is on the test side only" in refused(by_clip, STIMULI)
+    assert "fold 'clip0': class number 1 of the task is on the test side only" in refused(by_clip, STIMULI)
 
 
 def test_a_lost_recording_is_refused_by_name(tmp_path: Path) -> None:

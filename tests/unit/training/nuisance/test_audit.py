@@ -2,6 +2,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,8 +96,16 @@ def test_what_cannot_be_split_is_refused_before_anything_is_read() -> None:
     two = Found(tuple(replace(trial, open=unreadable) for trial in people(2).trials))
     with pytest.raises(ConfigError, match="k-fold needs at least"):
         audit_task(CONFIG, two)
+    with pytest.raises(ConfigError, match=r"no trial has a class of task 'group' and the crop's length, such as s01"):
+        audit_task(replace(CONFIG, crop=Crop(900)), two)
     with pytest.raises(ConfigError, match="no task"):
         audit_task(CONFIG, two, "other")
+
+
+def test_one_class_alone_is_refused_before_anything_is_read() -> None:
+    one = Found(tuple(replace(trial, fields={"group": "P"}) for trial in people(8).trials))
+    with pytest.raises(SourceError, match="all 8 usable trials of task 'group' are of class 'ill'"):
+        audit_task(CONFIG, one, progress=lambda share: pytest.fail("read"))
 
 
 def test_an_audit_is_stored_with_the_set_and_a_stale_one_refused(filtered: Audit, tmp_path: Path) -> None:
@@ -155,6 +164,24 @@ def test_the_figure_is_drawn(filtered: Audit, tmp_path: Path) -> None:
 
     draw_audit(filtered, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_word_of_the_figure_is_cut_off(filtered: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rtbrain.training.nuisance import figure
+
+    drawn: list[Any] = []
+
+    def keep(made: Any, path: Path) -> None:
+        drawn.append(made)
+
+    monkeypatch.setattr(figure, "write_figure", keep)
+    figure.draw_audit(filtered, tmp_path / "a.png")
+    canvas = drawn[0].canvas
+    canvas.draw()
+    for axis in drawn[0].axes:
+        box = axis.xaxis.label.get_window_extent(canvas.get_renderer())
+        assert 0 <= box.x0 < box.x1 <= drawn[0].bbox.x1
+        assert box.y0 >= 0
 
 
 def test_it_is_plain_data(filtered: Audit) -> None:

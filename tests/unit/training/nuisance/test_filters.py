@@ -96,6 +96,31 @@ def test_recordings_of_one_person_are_alike_by_themselves() -> None:
         assert len(set(group[narrow])) == 1
 
 
+def test_what_is_lacking_is_said(rng: np.random.Generator) -> None:
+    """Each condition in turn is the one that fails, and the words and numbers are its own."""
+    everybody = np.arange(40)
+    step = np.where(everybody < 20, 1.0, 0.0)[:, None]
+    ten, same = np.repeat(np.arange(10), 12), np.random.default_rng(3)  # a draw that looks like two groups
+    alike = 4 * same.standard_normal((10, 3))[ten] + 0.7 * same.standard_normal((120, 3))
+    cases = {
+        "no split has recordings of 3 or more people on both sides": (rng.normal(0, 1, (40, 1)), everybody // 20),
+        ", and 4 are needed": (rng.normal(0, 1, (40, 1)), everybody),
+        ", but only 3.0 dB, and 6 dB are needed": (3 * step + rng.normal(0, 0.01, (40, 1)), everybody),
+        "but one filter gives as much by chance (p 0.3": (alike, ten),
+    }
+    for met, (words, (x, people)) in enumerate(cases.items()):
+        group, first = cluster([x], people)
+        assert words in first.lacking
+        assert (first.met, group.max()) == (met, 0)
+        if 1 <= met <= 3:
+            assert f"{first.separation:.1f} standard deviations" in first.lacking
+            assert (first.separation >= 4) == (met > 1)
+    _, first = cluster([30 * step + rng.normal(0, 1, (40, 1))], everybody)
+    assert (first.met, first.lacking) == (4, "")
+    _, first = cluster([x for x, people in cases.values() if people is everybody], everybody)
+    assert first.met == 2, "the split that gets furthest is told"
+
+
 def test_columns_of_texts_numbers_and_what_is_missing(rng: np.random.Generator) -> None:
     people = [recording(rng, f"s{i}", 0) for i in range(4)]
     values: list[dict[str, Value]] = [
