@@ -13,10 +13,13 @@ import click
 
 from rtbrain import __version__
 from rtbrain.cli_data import data
+from rtbrain.cli_evaluate import evaluate
 from rtbrain.cli_live import keys, replay, session, streams
-from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Group, expanded
+from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Group, check_file, expanded
 from rtbrain.cli_simulate import simulate
+from rtbrain.cli_stream import stream, watch
 from rtbrain.cli_templates import templates
+from rtbrain.cli_train import train
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
 
 
@@ -29,8 +32,12 @@ def main() -> None:
 main.add_command(simulate)
 main.add_command(templates)
 main.add_command(data)
+main.add_command(train)
+main.add_command(evaluate)
 main.add_command(replay)
 main.add_command(streams)
+main.add_command(stream)
+main.add_command(watch)
 main.add_command(keys)
 main.add_command(session)
 
@@ -64,6 +71,7 @@ def tokenize(
 
     found, _ = load_templates(folder)
     check_target(out)
+    check_file(out)
     source = open_recording(file, unit=unit, stream=stream)
     with progress_bar() as progress, about(file):
         result = run(source, found, size, seed, lambda share: progress(f"tokens of {file.name}", share))

@@ -123,6 +123,11 @@ class Quality:
                 self.bad_samples += (stop - begin) * ~self._mask
         return stop
 
+    @property
+    def bad_now(self) -> tuple[str, ...]:
+        """Channels that are bad at the moment."""
+        return tuple(name for name, good in zip(self._channels, self._good.tolist(), strict=True) if not good)
+
     def bad_share(self) -> dict[str, float]:
         """Return the share of time during which channels were bad, worst first; those always good are left out."""
         shares = dict(zip(self._channels, (self.bad_samples / max(1, self.samples)).tolist(), strict=True))

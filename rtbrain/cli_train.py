@@ -1,0 +1,116 @@
+"""The command `rtbrain train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rtbrain.cli_dataset import DATASET, ROOT, TASK
+from rtbrain.cli_options import SEED, check_folder
+
+if TYPE_CHECKING:
+    from rtbrain.decoder.bundle import Bundle
+    from rtbrain.training.train import Listener
+
+_BY_SET = "[default: the data set's]"
+_TOLD_EVERY = 10
+
+
+@click.command()
+@DATASET
+@ROOT
+@TASK
+@click.option(
+    "--preset",
+    type=click.Choice(["rtbrain", "paper-text", "paper-table"]),
+    default="rtbrain",
+    help="The model: ours, as in the paper's text, or as in its complexity table.",
+)
+@click.option(
+    "--bands",
+    type=click.Choice(["own", "several"]),
+    default="own",
+    help="Tokens of the recipe's own bands, or of several inside its one band.",
+)
+@click.option("-k", "n_states", type=click.IntRange(2, 64), help=f"Microstates of each band.  {_BY_SET}")
+@click.option("--context", "context_s", type=click.FloatRange(5), help=f"Seconds that an answer rests on.  {_BY_SET}")
+@click.option("--epochs", type=click.IntRange(1), help=f"At the most; early stopping may end sooner.  {_BY_SET}")
+@click.option(
+    "--adversary",
+    type=click.Choice(["none", "inductive"]),
+    default="none",
+    help="inductive: features that do not tell the training people apart.",
+)
+@click.option("--exclude", default="", help="Subjects that nothing may be fitted to, separated by commas.")
+@click.option("--licence", help="Of the model.  [default: names the source of the training data]")
+@SEED
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto")
+@click.option("--threads", type=click.IntRange(1), default=1, help="Of the training; part of what a seed means.")
+@click.option("--workers", type=click.IntRange(1), help="Recordings tokenized at a time.  [default: one per core]")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="New folder, such as models/NAME."
+)
+def train(out: Path, exclude: str, threads: int, **options: Any) -> None:
+    """Train a decoder on a data set and write it as a bundle for `rtbrain stream`.
+
+    People are split into those that train and those that validate; templates and weights rest on the first, early
+    stopping and calibration on the second. The same command goes on where it was interrupted.
+
+    Example: rtbrain train --dataset neurolong --root data/neurolong --out models/neurolong
+    """
+    check_folder(out)
+    import torch
+
+    from rtbrain.training.train import TrainOrder, train_bundle
+
+    torch.set_num_threads(threads)
+    left_out = tuple(name.strip() for name in exclude.split(",") if name.strip())
+    with _listening() as listener:
+        bundle = train_bundle(TrainOrder(out=out, exclude=left_out, **options), listener)
+    _show(bundle)
+
+
+@contextmanager
+def _listening() -> Iterator[Listener]:
+    """Show bars in a terminal: what is being done, and in training the loss, the accuracy and the time left."""
+    from rtbrain.console import error_console, progress_bar
+    from rtbrain.training.fit import EpochReport
+    from rtbrain.training.train import Listener
+
+    with progress_bar() as progress:
+
+        def epoch(report: EpochReport) -> None:
+            minutes, seconds = divmod(round(report.left_s), 60)
+            told = (
+                f"epoch {report.epoch} of {report.epochs}: loss {report.loss:.3f}, validation "
+                f"{report.validation_loss:.3f}, accuracy {report.accuracy:.3f}, at most {minutes}:{seconds:02d} left"
+            )
+            progress(told, report.epoch / report.epochs)
+            if not error_console.is_terminal and report.epoch % _TOLD_EVERY == 0:  # a log has no bar to look at
+                click.echo(told, err=True)
+
+        yield Listener(lambda text: click.echo(text, err=True), progress, epoch)
+
+
+def _show(bundle: Bundle) -> None:
+    """Print what was made, the accuracy, and what must stand beside it."""
+    from rtbrain.console import console
+
+    figures = bundle.metrics["validation"]
+    low, high = figures["accuracy_interval"]
+    told = ", ".join(f"{share:.2f} after {seconds} s" for seconds, share in figures["accuracy_by_seconds"].items())
+    console.print(
+        f"best epoch {bundle.provenance['best_epoch']} of {bundle.provenance['epochs_run']}\n"
+        f"{figures['people']} validation people, {figures['trials']} trials: accuracy {figures['accuracy']:.3f} "
+        f"({low:.2f} to {high:.2f}), balanced {figures['balanced_accuracy']:.3f}{'; ' + told if told else ''}\n"
+        f"  ({figures['note']})\n"
+        f"{bundle.metrics['nuisance']}\n"
+        f"temperature {bundle.temperature:.2f}: log loss {figures['log_loss_before_calibration']:.3f} before, "
+        f"{figures['log_loss']:.3f} after; calibration error {figures['calibration_error']:.3f}\n"
+        f"wrote {bundle.folder} (context {bundle.context_s:g} s), SHA-256 {bundle.sha256}",
+        markup=False,
+    )

@@ -1,0 +1,88 @@
+"""The markers of a stimulus program beside the EEG: echoed in decisions, and some of them begin a new context."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from time import monotonic
+from typing import Any, Final
+
+import pylsl
+from pylsl.util import TimeoutError as LslTimeoutError
+
+from rtbrain.decoder_api import Decoder
+from rtbrain.published import MarkerEcho
+from rtbrain.sources.lsl import LslSource
+from rtbrain.sources.lsl_find import LOOK_S, LslStream, only
+from rtbrain.sources.lsl_markers import LslMarkers
+from rtbrain.sources.markers import Marker
+
+MOST_ECHOED: Final = 200
+"""Markers that wait for a decision; older ones give way, so that a message stays small."""
+
+
+class MarkerWatch:
+    """Looks for a marker stream for as long as it is not there, and hands its markers on.
+
+    Parameters
+    ----------
+    wanted : str
+        Name, type or source id of the stream.
+    reset_on : sequence of str
+        Texts that begin a new context; `*` stands for anything.
+    tell : callable
+        Is told in words what happens.
+    """
+
+    def __init__(self, wanted: str, reset_on: Sequence[str], tell: Callable[[str], None]) -> None:
+        self._wanted, self._reset_on, self._tell = wanted, tuple(reset_on), tell
+        self._markers: LslMarkers | None = None
+        self._resolver: Any = None
+        self._since_s = 0.0
+        self._held: list[Marker] = []  # until the EEG's clock is known
+        self._echoes: deque[MarkerEcho] = deque(maxlen=MOST_ECHOED)
+
+    def pull(self, source: LslSource, decoder: Decoder) -> None:
+        """Take what came; to be called again and again."""
+        if self._markers is None:
+            self._look()
+            return
+        self._held += self._markers.pull()
+        if self._markers.lost:
+            self._tell(f"the marker stream {self._wanted!r} is gone; waiting for it to come back")
+            self._markers = None
+        if source.offset_s is None or decoder.origin_s is None:
+            return
+        for marker in self._held:
+            self._echoes.append(MarkerEcho(marker.time_s, marker.text))
+            if any(fnmatchcase(marker.text, each) for each in self._reset_on):
+                at_s = marker.time_s - source.offset_s - decoder.origin_s
+                decoder.new_context(f"marker {marker.text}", at_s)
+        self._held.clear()
+
+    def echoes(self) -> tuple[MarkerEcho, ...]:
+        """Return the markers that were not returned yet."""
+        found = tuple(self._echoes)
+        self._echoes.clear()
+        return found
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._markers is not None:
+            self._markers.close()
+        self._markers = self._resolver = None
+
+    def _look(self) -> None:
+        if self._resolver is None:
+            self._resolver, self._since_s = pylsl.ContinuousResolver(), monotonic()
+        if monotonic() - self._since_s < LOOK_S:
+            return
+        self._since_s = monotonic()
+        found = only([LslStream.of(handle) for handle in self._resolver.results()], self._wanted)
+        if found is None:
+            return
+        try:
+            self._markers = LslMarkers(found)
+        except LslTimeoutError:  # announced, but its program is ending or not ready yet
+            return
+        self._resolver = None
+        self._tell(f"markers come from {found}")

@@ -1,0 +1,213 @@
+"""The honest comparison of methods on a data set: the same folds for all, nobody on two sides of anything fitted."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rtbrain.conditioning.channels import canonical_channels
+from rtbrain.errors import ConfigError, SourceError
+from rtbrain.fitting import common_channels
+from rtbrain.pipeline import Recipe
+from rtbrain.training.dataset_config import DatasetConfig
+from rtbrain.training.datasets import choose, find_root
+from rtbrain.training.datasets.identical import content_hash
+from rtbrain.training.evaluate_fold import FoldJob, run_fold
+from rtbrain.training.evaluate_store import Answers, Slot, load_answers, slot_for
+from rtbrain.training.folds import Fold, audit, folds
+from rtbrain.training.methods import NUISANCE, Method
+from rtbrain.training.nuisance import Audit, audit_task, load_audit, save_audit
+from rtbrain.training.nuisance.features import GROUPS, LENGTH, columns, measure
+from rtbrain.training.trial_cache import TrialCache
+from rtbrain.training.trials import Found
+
+SECONDS = (10.0, 30.0, 60.0, 120.0)
+"""After which answers are asked for, besides those of the whole trial."""
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is evaluated: fixed before anything is fitted."""
+
+    config: DatasetConfig
+    task: str
+    chosen: Found
+    """The task's trials, labelled and cropped."""
+    methods: tuple[Method, ...]
+    optimistic: bool
+    n_seeds: int
+    recipe: Recipe
+    content: dict[str, tuple[str, ...]]
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """Lengths of EEG that the shortest trial has."""
+        shortest = min(trial.length_s for trial in self.chosen.trials) - self.recipe.warmup_ms / 1000
+        return tuple(each for each in SECONDS if each < shortest)
+
+    def folds(self) -> Iterator[tuple[int, Fold]]:
+        """Yield the folds of every seed: each seed deals people out anew."""
+        for seed in range(self.n_seeds):
+            protocol = replace(self.config.protocol, seed=self.config.protocol.seed + seed)
+            for fold in folds(self.chosen.trials, protocol, self.same_person):
+                yield protocol.seed, fold
+
+    @property
+    def same_person(self) -> tuple[tuple[str, ...], ...]:
+        """Who may be one person."""
+        return (*self.config.same_person, *self.chosen.same_person)
+
+    def rests_on(self, seed: int, fold: Fold) -> dict[str, Any]:
+        """Return what a fold's answers rest on besides the method and the program, as plain values."""
+        trials = [
+            (trial.name, trial.subject, trial.label, trial.length_s, self.content[trial.name])
+            for trial in sorted(self.chosen.trials, key=lambda trial: trial.name)
+        ]
+        return {
+            "trials": trials,
+            "same_person": self.same_person,
+            "recipe": self.recipe.to_dict(),
+            "n_states": self.config.n_states,
+            "crop": asdict(self.config.crop) if self.config.crop else None,
+            "optimistic": self.optimistic,
+            "seconds": self.seconds,
+            "seed": seed,
+            "fold": asdict(fold),
+        }
+
+
+def plan(
+    config: DatasetConfig,
+    found: Found,
+    methods: Sequence[Method],
+    task: str | None = None,
+    optimistic: bool = False,
+    n_seeds: int = 1,
+) -> Plan:
+    """Fix what will be evaluated.
+
+    Parameters
+    ----------
+    config : DatasetConfig
+        The data set, whose recipe and protocol are used.
+    found : Found
+        The whole set, as `rtbrain.training.datasets.load` returns it.
+    methods : sequence of Method
+        See `rtbrain.training.methods.methods_named`.
+    task : str, optional
+        The set's first task by default.
+    optimistic : bool
+        The protocol `paper`, to be compared with the paper's figures and nothing else.
+    n_seeds : int
+        How often people are dealt out to folds, and methods fitted, anew.
+    """
+    name, asked = config.task(task)
+    chosen = choose(found, asked, config.crop)
+    if not chosen.trials:
+        raise SourceError(f"{config.name}: no trial of task {name!r} can be used; see `rtbrain data check`")
+    if n_seeds < 1:
+        raise ConfigError(f"{n_seeds} seeds are no evaluation; give 1 or more")
+    names = tuple(canonical_channels(config.recipe.channels.names))
+    names = names or common_channels([(trial.name, trial.open()) for trial in chosen.trials])
+    recipe = replace(config.recipe, channels=replace(config.recipe.channels, names=names))
+    hashes = {path: content_hash(path) for path in {path for trial in chosen.trials for path in trial.files}}
+    content = {trial.name: tuple(hashes[path] for path in trial.files) for trial in chosen.trials}
+    return Plan(config, name, chosen, tuple(methods), optimistic, n_seeds, recipe, content)
+
+
+def evaluate(
+    planned: Plan, found: Found, out: Path, workers: int = 1, progress: Progress | None = None
+) -> list[Answers]:
+    """Run all folds whose answers are not in the folder yet; return all answers.
+
+    What is done is kept, fold by fold and method by method, and never done twice: a run that was killed goes on.
+    """
+    slots, jobs = _jobs(planned, out)
+    nuisance = _nuisance(planned, found, jobs)
+    jobs = [replace(job, nuisance=nuisance) for job in jobs]
+    total, done = len(slots), len(slots) - sum(len(job.todo) for job in jobs)
+    for n in _run(jobs, workers):
+        done += n
+        if progress is not None:
+            progress(f"{len(planned.methods)} methods on {total // len(planned.methods)} folds", done / total)
+    answers = [load_answers(slot) for slot in slots]
+    missing = [slot.path for slot, each in zip(slots, answers, strict=True) if each is None]
+    if missing:
+        raise SourceError(f"{missing[0]} was removed while the evaluation ran; run it again")
+    return [each for each in answers if each is not None]
+
+
+def unharmonised(config: DatasetConfig) -> DatasetConfig:
+    """Return the configuration with recordings as they are, in the default band; the same seconds are used."""
+    return replace(config, recipe=replace(config.recipe, harmonise=None, bands=Recipe().bands))
+
+
+def audit_beside(config: DatasetConfig, found: Found, root: Path | None, task: str, progress: Progress) -> Audit:
+    """Return the nuisance audit that stands beside all accuracies; it is made where none is stored, or a stale one."""
+    try:
+        stored = load_audit(config, root, task, found)
+    except SourceError:
+        stored = None
+    if stored is None:
+        stored = audit_task(config, found, task, lambda share: progress("nuisance audit", share))
+        save_audit(stored, find_root(config, root))
+    return stored
+
+
+def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
+    """Return the places of all answers, and the folds of which some are missing; refuse folds that leak."""
+    slots, jobs = [], []
+    crop_s = planned.config.crop.seconds if planned.config.crop else None
+    folder = out / "folds" / f"{planned.config.name}-{planned.task}"
+    for seed, fold in planned.folds():
+        audit(fold, planned.chosen.trials, planned.same_person, crop_s=crop_s)
+        rests_on = planned.rests_on(seed, fold)
+        own = [(method, slot_for(folder, method, fold.name, seed, rests_on)) for method in planned.methods]
+        slots += [slot for _, slot in own]
+        todo = tuple((method, slot) for method, slot in own if load_answers(slot) is None)
+        if todo:
+            job = FoldJob(
+                fold=fold,
+                trials=planned.chosen.trials,
+                same_person=planned.same_person,
+                recipe=planned.recipe,
+                n_states=planned.config.n_states,
+                crop_s=crop_s,
+                seed=seed,
+                optimistic=planned.optimistic,
+                seconds=planned.seconds,
+                todo=todo,
+                cache=TrialCache(out / "cache", planned.content),
+                scratch=out / "scratch" / todo[0][1].key[:16],
+                nuisance={},
+            )
+            jobs.append(job)
+    return slots, jobs
+
+
+def _run(jobs: Sequence[FoldJob], workers: int) -> Iterator[int]:
+    """Run folds, several at a time; yield the number of answers of each that is done."""
+    if workers == 1 or len(jobs) < 2:
+        yield from map(run_fold, jobs)
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky import get_reusable_executor
+
+    try:
+        with parallel_config(backend="loky", n_jobs=min(workers, len(jobs)), inner_max_num_threads=1):
+            yield from Parallel(return_as="generator_unordered")(delayed(run_fold)(job) for job in jobs)
+    finally:
+        get_reusable_executor().shutdown(wait=True)  # its processes would wait for more work for minutes
+
+
+def _nuisance(planned: Plan, found: Found, jobs: Sequence[FoldJob]) -> dict[str, tuple[float, ...]]:
+    """Return each trial's nuisance in numbers, if a method still asks for it; a length that is cropped is no cue."""
+    if not any(method.name == NUISANCE for job in jobs for method, _ in job.todo):
+        return {}
+    trials = planned.chosen.trials
+    measured = measure(trials, {trial.name: trial.length_s for trial in found.trials})
+    used = [group for group in GROUPS if not (group == LENGTH and planned.config.crop)]
+    parts = [columns(measured, group) for group in used]
+    return {trial.name: tuple(float(x) for part in parts for x in part[i]) for i, trial in enumerate(trials)}

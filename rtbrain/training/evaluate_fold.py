@@ -1,0 +1,143 @@
+"""One fold of an evaluation: fit on its people, ask once about the others, keep the answers. Runs in any process."""
+
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rtbrain.fitting import PeakSettings
+from rtbrain.messages import FloatArray
+from rtbrain.microstates.fit import FitSettings
+from rtbrain.microstates.templates import Templates
+from rtbrain.pipeline import Recipe
+from rtbrain.sources.chunking import Source
+from rtbrain.tokenizing import Tokenized
+from rtbrain.training.corpus import Corpus, tokenise_corpus
+from rtbrain.training.evaluate_store import Answers, Slot, save_answers
+from rtbrain.training.folds import Fold, audit, groups
+from rtbrain.training.methods.base import HIDDEN, Example, Method, TokenNeed, with_bands
+from rtbrain.training.trial_cache import TrialCache
+from rtbrain.training.trial_templates import fit_trials
+from rtbrain.training.trials import Trial
+
+PEAKS = PeakSettings(per_recording=500)
+STARTS = 20
+"""Of the clustering; on EEG more starts or peaks change the explained variance in the fourth digit."""
+
+
+@dataclass(frozen=True)
+class FoldJob:
+    """All that a fold needs, as plain data that another process or machine with the same files can be sent."""
+
+    fold: Fold
+    trials: tuple[Trial, ...]
+    same_person: tuple[tuple[str, ...], ...]
+    recipe: Recipe
+    """With its channels named."""
+    n_states: int
+    crop_s: float | None
+    seed: int
+    optimistic: bool
+    """The protocol `paper`: templates of all trials, test people included."""
+    seconds: tuple[float, ...]
+    """Lengths of EEG after which the answer is asked for, besides all of it."""
+    todo: tuple[tuple[Method, Slot], ...]
+    """The methods whose answers are not there yet, and where they go."""
+    cache: TrialCache
+    scratch: Path
+    """Folder for the fold's tokens, which go when it is done: no other fold can use them."""
+    nuisance: Mapping[str, tuple[float, ...]]
+
+
+def run_fold(job: FoldJob) -> int:
+    """Run the methods of a fold that are still to be done; return how many."""
+    data = FoldData(job)
+    try:
+        for method, slot in job.todo:
+            save_answers(slot, _answers(job, data, method))
+    finally:
+        shutil.rmtree(job.scratch, ignore_errors=True)
+    return len(job.todo)
+
+
+class FoldData:
+    """Templates and tokens of one fold, made when they are asked for first and shared by its methods."""
+
+    def __init__(self, job: FoldJob) -> None:
+        self._job = job
+        self._trials = {trial.name: trial for trial in job.trials}
+        self._person = groups(job.trials, job.same_person)
+        self._templates: dict[TokenNeed, Templates] = {}
+        self._corpora: dict[TokenNeed, Corpus] = {}
+
+    def templates(self, need: TokenNeed) -> Templates:
+        """Return templates of the fold's training and validation trials; of all, in the protocol `paper`."""
+        job = self._job
+        if need not in self._templates:
+            names = job.fold.train + job.fold.validation + (job.fold.test if job.optimistic else ())
+            settings = FitSettings(need.n_states or job.n_states, n_starts=STARTS, seed=job.seed)
+            recipe = with_bands(job.recipe) if need.several_bands else job.recipe
+            chosen = [self._trials[name] for name in names]
+            self._templates[need] = fit_trials(chosen, recipe, settings, peak_settings=PEAKS, read=self._peaks)
+        return self._templates[need]
+
+    def examples(self, names: Collection[str], hidden: bool = False) -> list[Example]:
+        """Return trials as methods see them."""
+        return [self._example(self._trials[name], hidden) for name in names]
+
+    def _example(self, trial: Trial, hidden: bool) -> Example:
+        job = self._job
+        return Example(
+            name=trial.name,
+            person=self._person[trial.subject],
+            label=HIDDEN if hidden or trial.label is None else trial.label,
+            warmup_s=job.recipe.warmup_ms / 1000,
+            tokens=partial(self._tokens, trial.name),
+            powers=partial(job.cache.powers, trial, with_bands(job.recipe)),
+            nuisance=job.nuisance.get(trial.name, ()),
+        )
+
+    def _peaks(self, name: str, source: Source, recipe: Recipe, band: int) -> FloatArray:
+        return self._job.cache.peaks(self._trials[name], recipe, band)
+
+    def _tokens(self, name: str, need: TokenNeed) -> Tokenized:
+        if need not in self._corpora:
+            trials = [self._trials[each] for each in self._in_fold()]
+            self._corpora[need] = tokenise_corpus(trials, self.templates(need), self._job.scratch, workers=1)
+        return self._corpora[need][name]
+
+    def _in_fold(self) -> tuple[str, ...]:
+        fold = self._job.fold
+        return fold.train + fold.validation + fold.test
+
+
+def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
+    fold, fitted_on = job.fold, dict[str, Sequence[str]]()
+    for need in method.needs:
+        fitted_on[f"templates ({need.n_states or job.n_states} states)"] = data.templates(need).report["recordings"]
+    if job.optimistic:
+        fitted_on = {}  # that the templates know the test people is what this protocol is there to show
+    check = partial(audit, fold, job.trials, job.same_person, crop_s=job.crop_s)
+    check(fitted_on)
+    train, validation = data.examples(fold.train), data.examples(fold.validation)
+    if job.optimistic and method.stops_early:
+        train, validation = train + validation, data.examples(fold.test)
+        fitted = method.fit(train, validation, job.seed)
+    else:
+        fitted = method.fit(train, validation, job.seed)
+        check({**fitted_on, **fitted.fitted_on})
+    test = data.examples(fold.test, hidden=True)
+    told = {"all": fitted.probabilities(test).tolist()}
+    told |= {f"{seconds:g}": fitted.probabilities(test, seconds).tolist() for seconds in job.seconds}
+    return Answers(
+        method=method.name,
+        seed=job.seed,
+        fold=fold.name,
+        optimistic=job.optimistic,
+        trials=fold.test,
+        people=tuple(example.person for example in test),
+        labels=tuple(example.label for example in data.examples(fold.test)),
+        probabilities=told,
+        facts=dict(fitted.facts),
+    )

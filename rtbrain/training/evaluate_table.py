@@ -1,0 +1,152 @@
+"""What an evaluation found, method by method, and its files: JSON with everything, TSV with the main figures."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtbrain import __version__
+from rtbrain.errors import SourceError
+from rtbrain.training.evaluate import Plan
+from rtbrain.training.evaluate_store import Answers
+from rtbrain.training.methods import REFERENCES
+from rtbrain.training.metrics import Answered, Difference, Interval, Scores, compare, numbered, score
+from rtbrain.training.nuisance import Audit, one_line
+from rtbrain.writing import replacing
+
+OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates)"
+"""Stands wherever such figures are printed."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method."""
+
+    method: str
+    scores: Scores
+    against: dict[str, Difference]
+    """Differences to the reference methods, by their names; empty for a reference itself."""
+    over_time: dict[str, tuple[float, Interval]]
+    """Accuracy by the seconds of EEG seen, or `all`."""
+    by_fold: dict[str, float]
+    """Accuracy in each fold of each seed."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The table, and what must stand beside it."""
+
+    dataset: str
+    task: str
+    classes: tuple[str, ...]
+    protocol: str
+    label: str
+    """Empty, or why the figures flatter."""
+    harmonised: bool
+    n_people: int
+    n_trials: int
+    seeds: tuple[int, ...]
+    n_folds: int
+    warmup_s: float
+    nuisance: str
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {"rtbrain": __version__, **asdict(self)}
+
+
+def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evaluation:
+    """Put all answers together."""
+    answered = {method.name: _answered(answers, method.name, "all") for method in planned.methods}
+    rows = []
+    for name, own in answered.items():
+        against = {ref: compare(own, answered[ref]) for ref in REFERENCES if ref in answered and ref != name}
+        over_time = {}
+        for seconds in (*(f"{each:g}" for each in planned.seconds), "all"):
+            at = score(_answered(answers, name, seconds))
+            over_time[seconds] = at.accuracy, at.accuracy_interval
+        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name)))
+    first = next(iter(answered.values()))
+    harmonised = planned.recipe.harmonise is not None
+    labels = [OPTIMISTIC] if planned.optimistic else []
+    if beside.finding == "alarm" and not harmonised:
+        labels.append("CONFOUNDED (not harmonised, and what is not brain tells the class)")
+    return Evaluation(
+        dataset=planned.config.name,
+        task=planned.task,
+        classes=tuple(rule.name for rule in planned.config.tasks[planned.task].classes),
+        protocol="paper" if planned.optimistic else "strict",
+        label="; ".join(labels),
+        harmonised=harmonised,
+        n_people=len(first.names),
+        n_trials=len(first.trials),
+        seeds=tuple(sorted({each.seed for each in answers})),
+        n_folds=len({each.fold for each in answers}),
+        warmup_s=planned.recipe.warmup_ms / 1000,
+        nuisance=one_line(beside),
+        rows=tuple(rows),
+    )
+
+
+def _answered(answers: Sequence[Answers], method: str, seconds: str) -> Answered:
+    """Bring a method's answers of all folds and seeds into one order."""
+    told: dict[int, dict[str, tuple[float, ...]]] = defaultdict(dict)
+    known: dict[str, tuple[int, str]] = {}
+    for each in answers:
+        if each.method != method:
+            continue
+        known |= dict(zip(each.trials, zip(each.labels, each.people, strict=True), strict=True))
+        told[each.seed] |= dict(zip(each.trials, each.probabilities[seconds], strict=True))
+    trials = tuple(sorted(known))
+    if any(set(own) != set(trials) for own in told.values()):
+        raise SourceError(f"{method}: not every trial was tested with every seed; remove its answers and run it again")
+    people, names = numbered([known[name][1] for name in trials])
+    probabilities = np.array([[told[seed][name] for name in trials] for seed in sorted(told)])
+    return Answered(trials, np.array([known[name][0] for name in trials]), people, names, probabilities)
+
+
+def _by_fold(answers: Sequence[Answers], method: str) -> dict[str, float]:
+    found = {}
+    for each in answers:
+        if each.method == method:
+            told = np.argmax(each.probabilities["all"], axis=1)
+            found[f"seed {each.seed}, {each.fold}"] = float(np.mean(told == np.array(each.labels)))
+    return found
+
+
+def write_evaluation(found: Evaluation, folder: Path) -> tuple[Path, Path]:
+    """Write the JSON and the TSV file of an evaluation; return their paths."""
+    kind = "harmonised" if found.harmonised else "raw"
+    stem = f"{found.dataset}-{found.task}-{kind}-{found.protocol}"
+    as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(as_json) as temporary:
+        temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+    with replacing(as_tsv) as temporary:
+        temporary.write_text(_tsv(found), encoding="utf-8")
+    return as_json, as_tsv
+
+
+def _tsv(found: Evaluation) -> str:
+    lengths = list(found.rows[0].over_time)
+    header = ["method", "accuracy", "low", "high", "balanced", "balanced_low", "balanced_high", "auc", "calibration"]
+    for reference in REFERENCES:
+        header += [f"to_{reference}", f"to_{reference}_low", f"to_{reference}_high", f"to_{reference}_p"]
+    header += [f"accuracy_{seconds}_s" if seconds != "all" else "accuracy_all" for seconds in lengths]
+    lines = ["\t".join([*header, "protocol", "label", "nuisance"])]
+    for row in found.rows:
+        own = row.scores
+        numbers = [own.accuracy, *own.accuracy_interval, own.balanced, *own.balanced_interval]
+        numbers += [own.auc, own.calibration_error]
+        cells = [f"{number:.4f}" for number in numbers]
+        for reference in REFERENCES:
+            gap = row.against.get(reference)
+            cells += ["n/a"] * 4 if gap is None else [f"{x:.4f}" for x in (gap.accuracy, *gap.interval, gap.p)]
+        cells += [f"{row.over_time[seconds][0]:.4f}" for seconds in lengths]
+        lines.append("\t".join([row.method, *cells, found.protocol, found.label, found.nuisance]))
+    return "\n".join(lines) + "\n"

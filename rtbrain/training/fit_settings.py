@@ -1,0 +1,77 @@
+"""How a Brain-Token model is trained; free of torch, so that commands can name it cheaply."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from rtbrain.errors import ConfigError
+from rtbrain.training.dataset_config import PaperSettings, Schedule
+from rtbrain.training.model_settings import ModelSettings
+
+SHORTEST_S = 5.0
+"""Of a training crop: answers are trusted from ten seconds on, so training goes below that."""
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Everything that decides a training run, but for data and seed."""
+
+    model: ModelSettings
+    context_s: float
+    """Longest crop, and the most that the live context holds."""
+    epochs: int = 60
+    """One crop of every trial each."""
+    batch: int = 12
+    learning_rate: float = 1e-3
+    head_rate: float = 5.0
+    """Factor on the learning rate of classifier and last norm."""
+    patience: int = 10
+    """Epochs without a better validation loss after which training stops."""
+    weight_decay: float = 0.0
+    smoothing: float = 0.0
+    """Of the labels."""
+    noise: float = 0.0
+    """Added to the attributes of a whole crop, in standard deviations."""
+    prefix_share: float = 0.5
+    """Share of the batches that are shorter than the context."""
+    averaging: float = 0.98
+    """Decay of the running mean of the weights, which is what is kept."""
+    loss: Literal["cross-entropy", "focal"] = "cross-entropy"
+    alpha: tuple[float, ...] = ()
+    """Weight of each class; by default inverse to its frequency among the training trials."""
+    adversary: Literal["none", "inductive", "transductive"] = "none"
+    adversary_weight: float = 1.0
+    device: Literal["auto", "cpu", "cuda"] = field(default="auto", compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what no model can be trained with."""
+        if not self.context_s > 0 or self.epochs < 1 or self.batch < 2 or not self.learning_rate > 0:
+            raise ConfigError(
+                f"context_s {self.context_s:g}, epochs {self.epochs}, batch {self.batch} and learning_rate "
+                f"{self.learning_rate:g} must be above 0, batches of 2 or more"
+            )
+        if self.alpha and len(self.alpha) != self.model.n_classes:
+            raise ConfigError(f"alpha {self.alpha} must weigh each of {self.model.n_classes} classes")
+
+    @property
+    def shortest_s(self) -> float:
+        """Return the length of the shortest crop."""
+        return min(SHORTEST_S, self.context_s)
+
+
+def settings_for(
+    name: str, model: ModelSettings, context_s: float, schedule: Schedule, paper: PaperSettings
+) -> TrainSettings:
+    """Return how a preset is trained: ours regularised, the paper's by what the paper states (but for its epochs)."""
+    made = TrainSettings(
+        model,
+        context_s,
+        epochs=schedule.epochs,
+        batch=schedule.batch,
+        learning_rate=schedule.learning_rate,
+        patience=schedule.patience,
+    )
+    if name == "rtbrain":
+        return replace(made, weight_decay=0.1, smoothing=0.1)
+    # Twice as wide as ours; on simulated validation people half the rate was better.
+    rate = 0.5 * schedule.learning_rate
+    return replace(made, learning_rate=rate, batch=paper.batch, loss=paper.loss, alpha=paper.alpha)

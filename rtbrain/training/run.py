@@ -1,0 +1,212 @@
+"""A training run: one epoch after the other, with all that the next one rests on."""
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rtbrain.errors import ConfigError
+from rtbrain.messages import FloatArray
+from rtbrain.training.asking import answers
+from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
+from rtbrain.training.calibrate import even_weights, log_loss
+from rtbrain.training.fit_settings import TrainSettings
+from rtbrain.training.initial import look_at_neighbours, spread_features
+from rtbrain.training.losses import Adversary, cross_entropy, focal_loss, reversal_strength
+from rtbrain.training.model import BrainToken
+
+_WARM_UP = 0.05
+"""Share of the run over which the learning rate rises."""
+
+
+def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
+    """Return the device to train on: a GPU if there is one, unless told otherwise."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device cuda was asked for, but torch finds no GPU; set the device to auto or cpu")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+class Run:
+    """A training run between two epochs; see `rtbrain.training.fit.train_model` for what it is given."""
+
+    def __init__(
+        self,
+        train: Sequence[TokenSequence],
+        validation: Sequence[TokenSequence],
+        settings: TrainSettings,
+        seed: int,
+        target: Sequence[TokenSequence],
+    ) -> None:
+        self._train, self._validation, self._settings, self._seed = train, validation, settings, seed
+        self._target = target
+        self._device = pick_device(settings.device)
+        self._people = {name: i for i, name in enumerate(sorted({each.person for each in train}))}
+        n_domains = len(self._people) if settings.adversary == "inductive" else 0
+        self._adversary = Adversary(settings.adversary, n_domains)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self._model = BrainToken(replace(settings.model, domains=self._adversary.domains))
+        look_at_neighbours(self._model)
+        self._spread = self._standardise()
+        self._model.to(self._device)
+        spread_features(self._model, self._first_features())
+        self._average = deepcopy(self._model)
+        self._best = deepcopy(self._model.state_dict())
+        head = {*self._model.norm.parameters(), *self._model.classifier.parameters()}
+        body = [each for each in self._model.parameters() if each not in head]
+        # The head reads standardised features and learns fast; the body below must not pull them away from it.
+        groups = [
+            {"params": body, "factor": 1.0},
+            {"params": [each for each in self._model.parameters() if each in head], "factor": settings.head_rate},
+        ]
+        self._optimizer = torch.optim.AdamW(
+            groups, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
+        )
+        # Half precision needs scaled gradients, bfloat16 does not; neither is used on a CPU.
+        self._half = torch.bfloat16 if self._device.type == "cpu" or torch.cuda.is_bf16_supported() else torch.float16
+        self._scaler = torch.amp.GradScaler(
+            self._device.type, enabled=self._device.type == "cuda" and self._half == torch.float16
+        )
+        counts = np.bincount([each.label for each in train], minlength=settings.model.n_classes)
+        inverse = len(train) / (settings.model.n_classes * np.maximum(counts, 1))
+        self._weights = torch.tensor(settings.alpha or inverse.tolist(), dtype=torch.float32, device=self._device)
+        self.epoch = self.best_epoch = 0
+        self._steps = 0
+        self._best_loss = math.inf
+        self.history: list[dict[str, float]] = []
+
+    def _standardise(self) -> FloatArray:
+        values = np.concatenate([piece.attributes for each in self._train for piece in each.pieces]).astype(np.float64)
+        if not values.shape[1]:
+            return np.empty(0)
+        spread: FloatArray = np.maximum(values.std(0), 1e-6)
+        self._model.embedding.standardise(torch.from_numpy(values.mean(0)).float(), torch.from_numpy(spread).float())
+        return spread
+
+    def _first_features(self) -> Tensor:
+        crops = [contexts(each, self._settings.context_s, most=1)[0] for each in self._train]
+        self._model.eval()
+        with torch.no_grad():
+            parts = []
+            for start in range(0, len(crops), self._settings.batch):
+                batch = collate(crops[start : start + self._settings.batch], []).to(self._device)
+                parts.append(self._model.features(batch.ids, batch.attributes))
+        return torch.cat(parts)
+
+    def train_epoch(self) -> None:
+        """Go over the training trials once, and look at the validation people."""
+        settings = self._settings
+        rng = np.random.default_rng([self._seed, self.epoch])
+        lengths = (settings.shortest_s, settings.context_s)
+        plan = (settings.batch, lengths, rng, settings.prefix_share, settings.noise, self._spread)
+        n_batches = max(1, -(-len(self._train) // settings.batch))
+        losses, sizes = [], []
+        self._model.train()
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+            torch.manual_seed(int(rng.integers(2**62)))
+            for i, batch in enumerate(training_batches(self._train, *plan)):
+                share = min(1.0, (self.epoch + i / n_batches) / settings.epochs)
+                losses.append(self._step(batch, share, rng))
+                sizes.append(len(batch.rows))
+        self.epoch += 1
+        logits, rows = answers(self._average, self._validation, settings.context_s)
+        labels = np.array([each.label for each in self._validation])[rows]
+        weights = even_weights([self._validation[row].person for row in rows], labels)
+        loss = log_loss(logits, labels, weights)
+        accuracy = float(weights @ (logits.argmax(1) == labels))
+        if loss < self._best_loss:
+            self._best_loss, self.best_epoch = loss, self.epoch
+            self._best = deepcopy(self._average.state_dict())
+        mean = float(np.average(losses, weights=sizes))
+        self.history.append({"loss": mean, "validation_loss": loss, "accuracy": accuracy})
+
+    def _step(self, batch: Batch, progress: float, rng: np.random.Generator) -> float:
+        settings, device = self._settings, self._device
+        for group in self._optimizer.param_groups:
+            group["lr"] = group["factor"] * settings.learning_rate * _rate(progress)
+        labels = torch.tensor([self._train[row].label for row in batch.rows], device=device)
+        here = batch.to(device)
+        with torch.autocast(device.type, dtype=self._half, enabled=device.type == "cuda"):
+            features = self._model.features(here.ids, here.attributes)
+            logits = self._model.classifier(features)
+        if settings.loss == "focal":
+            loss = focal_loss(logits.float(), labels, self._weights)
+        else:
+            loss = cross_entropy(logits.float(), labels, self._weights, settings.smoothing)
+        total = loss
+        if self._adversary.domains:
+            total = loss + settings.adversary_weight * self._domain_loss(features, batch, progress, rng)
+        if not torch.isfinite(total):
+            raise ConfigError(
+                f"the loss became {float(total)} in epoch {self.epoch + 1}; lower learning_rate "
+                f"({settings.learning_rate:g}), or look at the data by `rtbrain data check`"
+            )
+        self._optimizer.zero_grad(set_to_none=True)
+        self._scaler.scale(total).backward()  # type: ignore[no-untyped-call]
+        self._scaler.unscale_(self._optimizer)
+        nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._steps += 1
+        # Early on the mean forgets faster: the first weights are random.
+        decay = min(settings.averaging, self._steps / (self._steps + 9))
+        with torch.no_grad():
+            for mean, value in zip(self._tensors(self._average), self._tensors(self._model), strict=True):
+                mean.lerp_(value, 1 - decay) if mean.is_floating_point() else mean.copy_(value)
+        return float(loss.detach())
+
+    def _domain_loss(self, features: Tensor, batch: Batch, progress: float, rng: np.random.Generator) -> Tensor:
+        domain = [self._people[self._train[row].person] for row in batch.rows]
+        if self._adversary.mode == "transductive":
+            settings = self._settings
+            lengths = (settings.shortest_s, settings.context_s)
+            drawn = [self._target[i] for i in rng.integers(len(self._target), size=len(batch.rows))]
+            other = next(training_batches(drawn, len(drawn) + 1, lengths, rng, settings.prefix_share)).to(self._device)
+            features = torch.cat([features, self._model.features(other.ids, other.attributes)])
+            domain = [0] * len(batch.rows) + [1] * len(other.rows)
+        assert self._model.domain is not None
+        scores = self._model.domain(features.float(), reversal_strength(progress))
+        return self._adversary.loss(scores, torch.tensor(domain, device=self._device))
+
+    def _tensors(self, model: nn.Module) -> list[Tensor]:
+        return list(model.state_dict().values())
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the next epoch rests on."""
+        return {
+            "model": self._model.state_dict(),
+            "average": self._average.state_dict(),
+            "best": self._best,
+            "optimizer": self._optimizer.state_dict(),
+            "scaler": self._scaler.state_dict(),
+            "counts": [self.epoch, self.best_epoch, self._steps],
+            "best_loss": self._best_loss,
+            "history": self.history,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue where `state` was taken."""
+        self._model.load_state_dict(state["model"])
+        self._average.load_state_dict(state["average"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._scaler.load_state_dict(state["scaler"])
+        self._best = state["best"]
+        self.epoch, self.best_epoch, self._steps = state["counts"]
+        self._best_loss, self.history = state["best_loss"], state["history"]
+
+    def best_model(self) -> BrainToken:
+        """Return the model of the best epoch, on the CPU."""
+        self._average.load_state_dict(self._best)
+        return self._average.cpu().eval()
+
+
+def _rate(progress: float) -> float:
+    """Return the factor on the learning rate: up over the first steps, then down along a cosine."""
+    if progress < _WARM_UP:
+        return (progress + 0.002) / (_WARM_UP + 0.002)
+    return 0.5 * (1 + math.cos(math.pi * (progress - _WARM_UP) / (1 - _WARM_UP)))

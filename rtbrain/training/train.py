@@ -1,0 +1,220 @@
+"""From a data set to a bundle: split people, fit templates, make tokens, train, calibrate, export, pack.
+
+What is costly is kept in a folder beside the bundle until that is done, so a run that was killed goes on where it was.
+"""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from rtbrain.decoder.bundle import Bundle, Card, check_free, save_bundle
+from rtbrain.errors import ConfigError
+from rtbrain.messages import FloatArray
+from rtbrain.microstates.fit import FitSettings
+from rtbrain.microstates.templates import Templates
+from rtbrain.pipeline import Recipe
+from rtbrain.sources.chunking import Source
+from rtbrain.tokenizing import Tokenized
+from rtbrain.training.batches import TokenSequence, seen_s, sequence_of
+from rtbrain.training.corpus import Corpus, tokenise_corpus
+from rtbrain.training.dataset_config import load_dataset_config
+from rtbrain.training.datasets import load
+from rtbrain.training.evaluate import Plan, audit_beside, plan
+from rtbrain.training.evaluate_fold import PEAKS, STARTS
+from rtbrain.training.export import export, fixed_window
+from rtbrain.training.fit import EpochReport, Trained, temperature_of, train_model
+from rtbrain.training.fit_settings import TrainSettings, settings_for
+from rtbrain.training.folds import Fold, audit, groups, split
+from rtbrain.training.methods.base import with_bands
+from rtbrain.training.model_settings import preset
+from rtbrain.training.nuisance import one_line
+from rtbrain.training.train_card import metrics_of, provenance_of, tokens_at_most, trust_of
+from rtbrain.training.trial_cache import TrialCache
+from rtbrain.training.trial_templates import fit_trials, of_subjects
+from rtbrain.training.trials import Found
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class TrainOrder:
+    """What is to be trained, and where it goes."""
+
+    dataset: str
+    out: Path
+    root: Path | None = None
+    task: str | None = None
+    preset: Literal["rtbrain", "paper-text", "paper-table"] = "rtbrain"
+    bands: Literal["own", "several"] = "own"
+    """Tokens of the recipe's own bands, or of several inside its one band."""
+    n_states: int | None = None
+    """Of each band; the data set's own number by default."""
+    context_s: float | None = None
+    epochs: int | None = None
+    seed: int = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    adversary: Literal["none", "inductive"] = "none"
+    """A transductive one needs the people that will be tested; a live model has not met them."""
+    exclude: tuple[str, ...] = ()
+    """Subjects that nothing may be fitted to, such as those that the bundle will be tested on."""
+    licence: str | None = None
+    workers: int | None = None
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how it goes."""
+
+    say: Callable[[str], None]
+    progress: Progress
+    epoch: Callable[[EpochReport], None]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The trials of a run as tokens."""
+
+    templates: Templates
+    corpus: Corpus
+    train: list[TokenSequence]
+    validation: list[TokenSequence]
+    settings: TrainSettings
+
+
+def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
+    """Train a model on a data set and write its bundle.
+
+    Raises
+    ------
+    SourceError
+        The data are not there (the message says where they are to be had), or cannot be used.
+    ConfigError
+        The order asks for what the data set has not, or the bundle exists already.
+    LeakError
+        A person, or what was fitted before, is on two sides.
+    """
+    check_free(order.out)
+    config = load_dataset_config(order.dataset)
+    found = load(config, order.root)
+    planned = plan(config, found, (), order.task)
+    for problem in planned.chosen.problems:
+        listener.say(f"left out: {problem.where}: {problem.what}")
+    fold = _fold(planned, order.exclude)
+    check = partial(audit, fold, planned.chosen.trials, planned.same_person)
+    crop_s = config.crop.seconds if config.crop else None
+    check(crop_s=crop_s)
+    beside = _nuisance(planned, found, order.root, listener)
+    work = order.out.with_name(f"{order.out.name}.training")
+    data = _data(planned, fold, order, work, listener)
+    fitted_on: dict[str, Sequence[str]] = {"templates": data.templates.report["recordings"]}
+    check(fitted_on, crop_s)
+    listener.say(_described(planned, data))
+    checkpoint = work / f"{order.preset}.checkpoint"
+    trained = train_model(data.train, data.validation, data.settings, order.seed, checkpoint, listener.epoch)
+    check({**fitted_on, **trained.fitted_on}, crop_s)
+    t_max = tokens_at_most([*data.train, *data.validation], data.settings.context_s)
+    shipped = _streamed(trained, data, t_max)
+    agreement = export(shipped.model, work / "graphs", t_max, order.seed)
+
+    def results() -> Iterator[Tokenized]:
+        return (data.corpus[name] for name in fold.train)
+
+    card = Card(
+        name=order.out.name,
+        classes=tuple(rule.name for rule in config.tasks[planned.task].classes),
+        context_s=data.settings.context_s,
+        temperature=shipped.temperature,
+        trust=trust_of(results(), data.settings.context_s, planned.recipe.channels.min_coverage),
+        rates_hz=tuple(sorted({result.info.rate_hz for result in results()})),
+        licence=order.licence or f"that of the training data: {config.obtain.strip() or 'unknown'}",
+        provenance=provenance_of(planned, fold, order.seed, order.preset, data.settings, trained),
+        metrics=metrics_of(shipped, data.validation, beside, agreement),
+    )
+    bundle = save_bundle(order.out, card, data.templates, work / "graphs")
+    shutil.rmtree(work, ignore_errors=True)
+    return bundle
+
+
+def _fold(planned: Plan, exclude: tuple[str, ...]) -> Fold:
+    """Return who trains and validates; those left out stand on the test side, so that the audit guards them."""
+    trials = planned.chosen.trials
+    used = of_subjects(trials, but=exclude) if exclude else list(trials)
+    fold = split(used, planned.config.protocol, planned.same_person)
+    return replace(fold, test=tuple(trial.name for trial in trials if trial.subject in exclude))
+
+
+def _nuisance(planned: Plan, found: Found, root: Path | None, listener: Listener) -> str:
+    """Return the line that stands beside every accuracy; a set too small to be audited says so there."""
+    try:
+        return one_line(audit_beside(planned.config, found, root, planned.task, listener.progress))
+    except ConfigError as error:
+        return f"nuisance alone: not known, as this set cannot be audited ({error})"
+
+
+def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Listener) -> _Data:
+    """Fit templates to the training people alone, and make tokens of all trials that are used."""
+    trials = {trial.name: trial for trial in planned.chosen.trials}
+    recipe = with_bands(planned.recipe) if order.bands == "several" else planned.recipe
+    cache = TrialCache(work / "cache", planned.content)
+    done = itertools.count(1)
+
+    def read(name: str, source: Source, own: Recipe, band: int) -> FloatArray:
+        peaks = cache.peaks(trials[name], own, band)
+        listener.progress(f"peaks of {len(fold.train)} trials", next(done) / (len(fold.train) * len(own.bands)))
+        return peaks
+
+    templates = fit_trials(
+        [trials[name] for name in fold.train],
+        recipe,
+        FitSettings(order.n_states or planned.config.n_states, n_starts=STARTS, seed=order.seed),
+        peak_settings=PEAKS,
+        read=read,
+        progress=listener.progress,
+    )
+    used = [trials[name] for name in (*fold.train, *fold.validation)]
+    corpus = tokenise_corpus(used, templates, work / "tokens", order.workers, listener.progress)
+    config, task = planned.config, planned.config.tasks[planned.task]
+    changes = {} if order.preset == "rtbrain" else _paper_shape(order.preset, task.paper.window)
+    model = preset(order.preset, [len(maps) for maps in templates.maps], len(task.classes), **changes)
+    person = groups(planned.chosen.trials, planned.same_person)
+    sequences: dict[str, TokenSequence] = {}
+    for name in fold.train + fold.validation:
+        trial = trials[name]
+        assert trial.label is not None, "the task's trials are labelled"
+        sequences[name] = sequence_of(name, person[trial.subject], trial.label, corpus[name], model)
+    train = [sequences[name] for name in fold.train]
+    context_s = _context(order.context_s or config.training.context_s, train)
+    settings = settings_for(order.preset, model, context_s, config.training, task.paper)
+    settings = replace(settings, epochs=order.epochs or settings.epochs, adversary=order.adversary, device=order.device)
+    return _Data(templates, corpus, train, [sequences[name] for name in fold.validation], settings)
+
+
+def _paper_shape(name: str, window: int) -> dict[str, int | None]:
+    """Return the task's own window, or as many segments: the paper's number may mean either."""
+    return {"window": window} if name == "paper-text" else {"window": None, "segments": window}
+
+
+def _context(asked_s: float, train: list[TokenSequence]) -> float:
+    """Return the context: never longer than what at least half of the training trials show in one piece."""
+    lengths = sorted(seen_s(sequence) for sequence in train)
+    return round(min(asked_s, lengths[len(lengths) // 2]), 3)
+
+
+def _streamed(trained: Trained, data: _Data, t_max: int) -> Trained:
+    """Return the model as it will be streamed, calibrated as that: segments become a window, and answers may change."""
+    model = fixed_window(trained.model, t_max)
+    return replace(trained, model=model, temperature=temperature_of(model, data.validation, data.settings.context_s))
+
+
+def _described(planned: Plan, data: _Data) -> str:
+    people = [len({each.person for each in side}) for side in (data.train, data.validation)]
+    tokens = sum(len(piece) for each in data.train for piece in each.pieces)
+    return (
+        f"{planned.config.name}, task {planned.task}: {len(data.train)} trials of {people[0]} people train, "
+        f"{len(data.validation)} of {people[1]} validate; {tokens} training tokens, context "
+        f"{data.settings.context_s:g} s"
+    )

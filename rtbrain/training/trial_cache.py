@@ -1,0 +1,68 @@
+"""What a trial alone gives, whoever trains or tests: its band powers and GFP peaks, measured once and kept on disk."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtbrain.fitting import about, peak_maps
+from rtbrain.messages import FloatArray
+from rtbrain.pipeline import Recipe
+from rtbrain.training.band_powers import Powers, band_powers
+from rtbrain.training.corpus_cache import trial_keys
+from rtbrain.training.trials import Trial
+from rtbrain.writing import replacing
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class TrialCache:
+    """Files under keys that change with the recording's content, the recipe and the program; see corpus_cache."""
+
+    folder: Path
+    content: Mapping[str, tuple[str, ...]]
+    """Hashes of each trial's files, by the trial's name."""
+
+    def powers(self, trial: Trial, recipe: Recipe) -> Powers:
+        """Return a trial's band powers."""
+
+        def measure() -> Arrays:
+            found = band_powers(trial.open(), recipe)
+            return {"squares": found.squares, "samples": found.samples}
+
+        return Powers(**self._kept(trial, recipe, "powers", measure))
+
+    def peaks(self, trial: Trial, recipe: Recipe, band: int) -> FloatArray:
+        """Return the samples at a trial's GFP peaks, as `rtbrain.fitting.peak_maps` does."""
+
+        def measure() -> Arrays:
+            # Half the bits: far finer than the noise of any amplifier.
+            return {"maps": peak_maps(trial.open(), recipe, band).astype(np.float32)}
+
+        return self._kept(trial, recipe, f"peaks-{band}", measure)["maps"].astype(np.float64)
+
+    def _kept(self, trial: Trial, recipe: Recipe, what: str, measure: Callable[[], Arrays]) -> Arrays:
+        key = trial_keys({"what": what, "recipe": recipe.to_dict()})(trial, self.content[trial.name])
+        path = self.folder / f"{what}-{key[:32]}.npz"
+        found = _read(path, key)
+        if found is None:
+            with about(trial.name):
+                found = measure()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary, temporary.open("wb") as file:
+                np.savez(file, allow_pickle=False, key=np.array(key), **found)
+        return found
+
+
+def _read(path: Path, key: str) -> Arrays | None:
+    """Return what is kept, or None where there is nothing whole; an .npz carries a checksum of every array."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except Exception:  # missing, or damaged in any way: it is measured again
+        return None
+    return arrays if str(arrays.pop("key", None)) == key else None

@@ -1,0 +1,143 @@
+"""A view of what a live decoder publishes, for a terminal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Final
+
+from rich.console import Console, Group
+from rich.live import Live as LiveView
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from rtbrain.security import ClientKeys
+from rtbrain.sinks.zmq_sub import Subscriber
+
+SILENT_S: Final = 3.0
+"""A decoder sends a status each second; after so long without one it is not there any more."""
+
+BAR: Final = 40
+_RECEIVE_S: Final = 0.1
+
+
+@dataclass
+class View:
+    """The newest message of each topic, and what follows from them."""
+
+    newest: dict[str, dict[str, Any]] = field(default_factory=dict)
+    heard_s: float | None = None
+    missed: int = 0
+
+    def take(self, values: dict[str, Any], now_s: float, missed: int) -> None:
+        """Take a message."""
+        self.newest[values["topic"]] = values
+        self.heard_s, self.missed = now_s, missed
+
+    def source_line(self, now_s: float) -> str:
+        """Return in words how the source is, or that the decoder itself is silent."""
+        if self.heard_s is None:
+            return "nothing has been received yet; is the decoder running, and this its endpoint?"
+        if now_s - self.heard_s > SILENT_S:
+            return f"NOTHING RECEIVED for {now_s - self.heard_s:.0f} s: the decoder ended or the network is down"
+        status = self.newest.get("status")
+        if status is None:
+            return "waiting for a status message"
+        samples = status["samples"]
+        text = (
+            f"{status['state']}: {samples['received']} samples, {samples['lost']} lost, {samples['skipped']} skipped, "
+            f"{status['gaps']} gaps, {status['reconnects']} reconnects, {self.missed} messages missed here"
+        )
+        bad = f"; bad channels: {', '.join(status['bad_channels'])}" if status["bad_channels"] else ""
+        return text + bad + (f"; {status['trouble']}" if status["trouble"] else "")
+
+    def state_line(self) -> str:
+        """Return the newest decision in one line."""
+        state = self.newest.get("state")
+        if state is None:
+            return "no decision yet"
+        shares = ", ".join(f"{name} {value:.3f}" for name, value in state["probabilities"].items())
+        return f"{state['label']} ({shares}) {self.verdict()}; {_about(state)}"
+
+    def verdict(self) -> str:
+        """Return whether the newest decision is trusted, and why not."""
+        state = self.newest["state"]
+        return "trusted" if state["trusted"] else f"NOT TRUSTED: {'; '.join(state['reasons'])}"
+
+    def drawn(self, now_s: float) -> Panel:
+        """Return the view for a terminal."""
+        lines: list[Any] = []
+        state, meta, status = (self.newest.get(topic) for topic in ("state", "meta", "status"))
+        # A decision that is not the newest sample's must not look like one.
+        old = self.heard_s is None or now_s - self.heard_s > SILENT_S
+        old = old or (status is not None and status["state"] in ("stalled", "lost", "waiting"))
+        if state is not None:
+            lines.append(_bars(state["probabilities"], dim=old or not state["trusted"]))
+            if old:
+                lines.append(Text("the last decision; nothing newer comes in", style="bold red"))
+            lines.append(Text(self.verdict(), style="green" if state["trusted"] else "bold yellow"))
+            lines.append(Text(_about(state)))
+        if status is not None and status["latency"] is not None:
+            latency = status["latency"]
+            lines.append(
+                Text(
+                    f"age p50 {latency['p50_ms']:.0f} ms, p99 {latency['p99_ms']:.0f} ms; "
+                    f"CPU {status['cpu_share']:.0%} of a core, {status['rss_mb']:.0f} MB, log {status['log']['state']}"
+                )
+            )
+        lines.append(Text(self.source_line(now_s)))
+        title = "rtbrain" if meta is None else f"rtbrain: {meta['bundle']} on {meta['source']['name']}"
+        return Panel(Group(*lines), title=escape(title))
+
+
+def watch_output(
+    endpoint: str, keys: ClientKeys | None, stop: Callable[[], bool], seconds: float | None, *, plain: bool
+) -> None:
+    """Show messages until asked to stop, or for some seconds; in lines where the output is no terminal."""
+    console, view, began_s = Console(), View(), monotonic()
+    with Subscriber(endpoint, ("meta", "state", "status"), keys) as subscriber:
+
+        def step() -> dict[str, Any] | None:
+            values = subscriber.receive(_RECEIVE_S)
+            if values is not None:
+                view.take(values, monotonic(), subscriber.missed)
+            return values
+
+        def over() -> bool:
+            return stop() or (seconds is not None and monotonic() - began_s >= seconds)
+
+        if plain or not console.is_terminal:
+            _print_lines(view, step, over, console)
+            return
+        with LiveView(view.drawn(monotonic()), console=console, auto_refresh=False) as shown:
+            while not over():
+                step()
+                shown.update(view.drawn(monotonic()), refresh=True)
+
+
+def _print_lines(
+    view: View, step: Callable[[], dict[str, Any] | None], over: Callable[[], bool], console: Console
+) -> None:
+    """Print the newest decision and the source's state once a second."""
+    due_s = monotonic() + 1
+    while not over():
+        step()
+        if monotonic() >= due_s:
+            due_s += 1
+            console.print(f"{view.state_line()} | {view.source_line(monotonic())}", markup=False, soft_wrap=True)
+
+
+def _bars(probabilities: dict[str, float], *, dim: bool) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in probabilities.items():
+        table.add_row(Text(name), Text("█" * round(BAR * value), style="dim" if dim else "cyan"), Text(f"{value:.3f}"))
+    return table
+
+
+def _about(state: dict[str, Any]) -> str:
+    context, age_s = state["context"], state["age"]["total_s"]
+    return (
+        f"context {context['number']} ({context['began']}): {context['seconds']:.1f} s, {context['tokens']} tokens; "
+        f"age {'unknown' if age_s is None else f'{1000 * age_s:.0f} ms'}"
+    )

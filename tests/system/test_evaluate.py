@@ -1,0 +1,123 @@
+"""`rtbrain evaluate` as a lab would call it: the table, its files, and a run that is killed and goes on."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.system.test_cli import invoke, refused
+from tests.unit.training.evaluation_cases import files_of, write_people
+
+LAB = """
+name: lab
+reader: bids
+root: bids
+n_states: 3
+tasks:
+  group: {label: group, classes: [{name: slow, values: [slow]}, {name: fast, values: [fast]}]}
+protocol: {split: k-fold, folds: 2}
+crop: {start_s: 1, seconds: 13}
+"""
+METHODS = "majority,nuisance,band-power,microstate-stats"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lab's own set: ten people in BIDS and a YAML file."""
+    folder = tmp_path_factory.mktemp("lab")
+    write_people(folder / "bids")
+    (folder / "lab.yaml").write_text(LAB)
+    return folder / "lab.yaml"
+
+
+def command(lab: Path, out: Path, *more: object) -> tuple[object, ...]:
+    return ("evaluate", "--dataset", lab, "--methods", METHODS, "--out", out, *more)
+
+
+def plain(path: Path) -> object:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.slow
+def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_path: Path) -> None:
+    done = invoke(*command(lab, tmp_path))
+    assert done.exit_code == 0, done.output
+    shown = done.stdout
+    assert "lab, task group, raw, protocol strict: 10 people, 10 trials, 2 folds, 1 seed(s)" in shown
+    assert "nuisance alone:" in shown
+    assert "difference in accuracy" in shown
+    assert "to band-power" in shown
+    assert "accuracy by the seconds of EEG seen, after a warm-up of 1 s" in shown
+    assert "OPTIMISTIC" not in shown
+    found = plain(tmp_path / "lab-group-raw-strict.json")
+    assert isinstance(found, dict)
+    rows = {row["method"]: row for row in found["rows"]}
+    assert list(rows) == METHODS.split(",")
+    best = rows["band-power"]
+    assert best["scores"]["accuracy"] == best["scores"]["auc"] == 1.0
+    assert best["scores"]["confusion"] == [[5, 0], [0, 5]]
+    assert best["scores"]["accuracy_interval"][0] < 0.8, "ten people are not many"
+    assert set(best["scores"]["by_person"]) == {f"sub-{i:02d}" for i in range(10)}
+    assert set(best["over_time"]) == {"10", "all"}
+    gap = rows["majority"]["against"]["band-power"]
+    assert gap["accuracy"] == pytest.approx(rows["majority"]["scores"]["accuracy"] - 1)
+    assert gap["interval"][0] <= gap["accuracy"] <= gap["interval"][1]
+    with (tmp_path / "lab-group-raw-strict.tsv").open(encoding="utf-8") as file:
+        table = {row["method"]: row for row in csv.DictReader(file, delimiter="\t")}
+    assert table["band-power"]["accuracy"] == "1.0000"
+    assert table["band-power"]["to_band-power"] == "n/a"
+    assert all(row["nuisance"] == found["nuisance"] and row["protocol"] == "strict" for row in table.values())
+    before = files_of(tmp_path)
+    assert invoke(*command(lab, tmp_path)).stdout == shown
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_the_protocol_of_the_paper_is_called_optimistic_everywhere(lab: Path, tmp_path: Path) -> None:
+    args = ("evaluate", "--dataset", lab, "--methods", "majority,band-power", "--out", tmp_path)
+    done = invoke(*args, "--protocol", "paper")
+    assert done.stdout.count("OPTIMISTIC") == 3, "over every table"
+    assert "OPTIMISTIC" in (tmp_path / "lab-group-raw-paper.tsv").read_text()
+    found = plain(tmp_path / "lab-group-raw-paper.json")
+    assert isinstance(found, dict)
+    assert "OPTIMISTIC" in found["label"]
+    assert not (tmp_path / "lab-group-raw-strict.json").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    invoke(*command(lab, whole))
+    args = [sys.executable, "-m", "rtbrain", *map(str, command(lab, killed))]
+    process = subprocess.Popen(args, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started = monotonic()
+    # In the middle of the first fold: some of its answers are there, and templates are being fitted.
+    while process.poll() is None and len(files_of(killed)) < 3 and monotonic() - started < 120:
+        sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = files_of(killed)
+    assert 0 < len(kept) < 8, "it was not in the middle"
+    assert not (killed / "lab-group-raw-strict.json").exists()
+    done = invoke(*command(lab, killed))
+    assert done.exit_code == 0, done.output
+    after = files_of(killed)
+    assert {path: after[path] for path in kept} == kept, "no fold is run twice"
+    for name in ("lab-group-raw-strict.json", "lab-group-raw-strict.tsv"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
+    for path in files_of(whole):
+        assert (killed / path).read_bytes() == (whole / path).read_bytes()
+
+
+def test_what_cannot_be_run_is_refused(lab: Path, tmp_path: Path) -> None:
+    message = refused("evaluate", "--dataset", lab, "--methods", "bandpower", "--out", tmp_path)
+    assert "no method is called 'bandpower'; there are majority, nuisance" in message
+    assert "it has group" in refused("evaluate", "--dataset", lab, "--task", "x", "--out", tmp_path)
+    (tmp_path / "file").write_text("")
+    assert "cannot be made or written" in refused("evaluate", "--dataset", lab, "--out", tmp_path / "file" / "out")

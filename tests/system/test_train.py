@@ -1,0 +1,197 @@
+"""From a data set to a bundle by the command that a person would type, also when it is killed on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from rtbrain.cli import main
+from rtbrain.decoder.bundle import CARD, Bundle, load_bundle
+from rtbrain.decoder.session import load_step
+from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
+from rtbrain.training.corpus_cache import program
+from tests.conftest import ROOT
+from tests.recording_writers import write_edf
+
+PEOPLE = [f"{group} S{number}" for group in ("H", "MDD") for number in range(1, 5)]
+CONFIG = """
+name: small
+reader: mdd
+obtain: nowhere, it is made up (CC0)
+n_states: 3
+crop: {start_s: 1, seconds: 18}
+tasks:
+  ec:
+    label: group
+    where: {condition: EC}
+    classes: [{name: healthy, values: [H]}, {name: MDD, values: [MDD]}]
+protocol: {split: k-fold, folds: 3}
+training: {epochs: 3, batch: 4, context_s: 12}
+recipe:
+  channels: {names: [Fp1, F3, C3, P3, O1, F7, T7, P7, Fz, Fp2, F4, C4, P4, O2, F8, T8, P8, Cz, Pz]}
+"""
+
+
+def command(folder: Path, out: Path, *more: object) -> list[str]:
+    place = ("--dataset", folder / "small.yaml", "--root", folder / "eeg", "--workers", 1)
+    return [str(each) for each in ("train", *place, "--out", out, *more)]
+
+
+def invoke(args: list[str]) -> Result:
+    result = CliRunner().invoke(main, args)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def refused(args: list[str]) -> str:
+    result = invoke(args)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a configuration and, below `eeg`, eight people in the layout of the MDD set."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "small.yaml").write_text(CONFIG)
+    (folder / "eeg").mkdir()
+    for seed, person in enumerate(PEOPLE):
+        # States last longer in patients, so that there is something to learn.
+        mean_ms = 140 if person.startswith("MDD") else 60
+        source = Synthetic(SyntheticSettings(duration_s=20, seed=seed, mean_duration_ms=mean_ms))
+        data = np.concatenate([chunk.data for chunk in source.chunks()]).T
+        write_edf(folder / "eeg" / f"{person} EC.edf", data, source.info.channels)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(folder: Path) -> tuple[Bundle, Result]:
+    result = invoke(command(folder, folder / "models" / "small", "--exclude", "H S4, MDD S4", "--seed", 2))
+    assert result.exit_code == 0, result.output
+    return load_bundle(folder / "models" / "small"), result
+
+
+class TestBundle:
+    def test_it_says_where_it_comes_from(self, done):
+        bundle, _ = done
+        about = bundle.provenance
+        assert (bundle.name, bundle.classes) == ("small", ("healthy", "MDD"))
+        assert (about["dataset"], about["task"], about["preset"], about["seed"]) == ("small", "ec", "rtbrain", 2)
+        assert about["program"] == program()["rtbrain"]
+        assert about["subjects"]["left_out"] == ["H S4", "MDD S4"]
+        assert bundle.licence == "that of the training data: nowhere, it is made up (CC0)"
+        assert bundle.rates_hz == (250.0,)
+        assert bundle.context_s == 12
+
+    def test_templates_and_weights_rest_on_training_people_alone(self, done):
+        bundle, _ = done
+        sides = bundle.provenance["subjects"]
+        assert bundle.templates.report["subjects"] == sides["train"]
+        assert sorted(sides["train"] + sides["validation"]) == [name for name in PEOPLE if not name.endswith("4")]
+        assert {name[0] for name in sides["train"]} == {name[0] for name in sides["validation"]} == {"H", "M"}
+
+    def test_accuracy_never_stands_alone(self, done):
+        bundle, result = done
+        assert bundle.metrics["nuisance"].startswith("nuisance alone: ")
+        assert bundle.metrics["nuisance"] in result.output
+        assert "2 validation people, 2 trials: accuracy" in result.output
+        assert "an honest accuracy comes from `rtbrain evaluate`" in result.output
+        assert bundle.metrics["validation"]["trials"] == 2
+        assert "10" in bundle.metrics["validation"]["accuracy_by_seconds"]
+        losses = [bundle.metrics["validation"][name] for name in ("log_loss", "log_loss_before_calibration")]
+        assert losses[0] <= losses[1] + 1e-9
+
+    def test_it_runs(self, done):
+        bundle, _ = done
+        step = load_step(bundle.step, "cpu")
+        assert step.schema.states == (3,)
+        # 12 s of tokens fit, with some to spare for people whose states change faster.
+        assert 100 < step.schema.t_max < 600
+        assert max(bundle.metrics["export"][name] for name in ("decoder", "step")) < 1e-4
+        assert 0 < bundle.trust.min_gev < 1
+        assert 0.5 <= bundle.trust.min_quality <= 0.8
+        assert bundle.trust.min_context_s == 10
+
+    def test_nothing_else_is_left(self, done):
+        assert [path.name for path in done[0].folder.parent.iterdir()] == ["small"]
+
+
+@pytest.mark.slow
+def test_the_papers_models_with_several_bands_and_an_adversary(folder: Path, tmp_path: Path) -> None:
+    more = ("--bands", "several", "-k", 2, "--adversary", "inductive", "--epochs", 1)
+    assert invoke(command(folder, tmp_path / "m", "--preset", "paper-table", *more)).exit_code == 0
+    bundle = load_bundle(tmp_path / "m")
+    assert len(bundle.recipe.bands) > 3
+    assert load_step(bundle.step, "cpu").schema.states == (2,) * len(bundle.recipe.bands)
+    assert bundle.provenance["settings"]["adversary"] == "inductive"
+
+
+def graphs(bundle: Path) -> dict[str, str]:
+    hashes: dict[str, str] = json.loads((bundle / CARD).read_text())["files"]
+    return hashes
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[Bundle, Result], tmp_path: Path) -> None:
+    out = tmp_path / "models" / "again"
+    args = command(folder, out, "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40)
+    checkpoint = out.with_name("again.training") / "rtbrain.checkpoint"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "rtbrain", *args], cwd=ROOT, env=environment)
+    try:
+        limit = time.monotonic() + 200
+        while not checkpoint.exists():
+            assert process.poll() is None, "it ended before its first checkpoint"
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert invoke(args).exit_code == 0
+    undisturbed = command(folder, tmp_path / "whole", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40)
+    assert invoke(undisturbed).exit_code == 0
+    assert graphs(out) == graphs(tmp_path / "whole")
+    cards = [json.loads((path / CARD).read_text()) for path in (out, tmp_path / "whole")]
+    for card in cards:
+        card.pop("name")
+        card["provenance"].pop("created")
+    assert cards[0] == cards[1]
+    assert cards[0]["provenance"]["best_epoch"] > 5  # or else the killed process might have done all that counts
+    assert graphs(out)["step.onnx"] != graphs(done[0].folder)["step.onnx"]  # that one ran for 3 epochs
+
+
+class TestRefusals:
+    def test_missing_data_say_where_they_are_to_be_had(self, tmp_path, monkeypatch):
+        monkeypatch.delenv("RTBRAIN_DATA", raising=False)
+        for dataset, source in (("neurolong", "the authors of the paper"), ("mdd", "figshare")):
+            place = ["--dataset", dataset, "--root", str(tmp_path / "none"), "--out", str(tmp_path / "m")]
+            message = refused(["train", *place])
+            assert f"To be had from: {source}" in message
+            assert "Expected below the folder" in message
+        assert not (tmp_path / "m").exists()
+
+    def test_wrong_calls(self, folder, done, tmp_path):
+        assert "never replaced" in refused(command(folder, done[0].folder))
+        assert "no task 'eo'" in refused(command(folder, tmp_path / "m", "--task", "eo"))
+        assert "no trial is of H S9" in refused(command(folder, tmp_path / "m", "--exclude", "H S9"))
+        assert "two that have it" in refused(command(folder, tmp_path / "m", "--exclude", "H S2,H S3,H S4"))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_whoever_is_left_out_may_not_come_in_as_somebody_else(self, folder, tmp_path):
+        config = CONFIG + "same_person: [[H S1, H S2]]\n"
+        (folder / "joined.yaml").write_text(config)
+        args = command(folder, tmp_path / "m", "--exclude", "H S1")
+        args[args.index("--dataset") + 1] = str(folder / "joined.yaml")
+        assert "H S2 in train and H S1 in test count as one (same_person" in refused(args)
+        assert list(tmp_path.iterdir()) == []  # it is refused before anything is fitted

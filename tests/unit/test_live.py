@@ -1,0 +1,109 @@
+"""The live loop where its limits must be set: overload, an error of the program, and parity certificates."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rtbrain.decoder.bundle import Bundle
+from rtbrain.decoder.session import load_step
+from rtbrain.errors import SinkError
+from rtbrain.live import Live, LiveSettings
+from rtbrain.live_outputs import Outputs, open_outputs
+from rtbrain.live_state import has_parity
+from rtbrain.sinks.session_check import read_session
+from rtbrain.sources.lsl import LslSettings
+from tests import lsl
+from tests.bundles import make_bundle
+from tests.decoding import RATE, Amplifier
+
+HERE = "tcp://127.0.0.1:0"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return make_bundle(tmp_path_factory.mktemp("models") / "small")
+
+
+def logged(folder: Path, topic: str) -> list[dict[str, Any]]:
+    messages = [record["message"] for record in read_session(folder) if "message" in record]
+    return [message for message in messages if message["topic"] == topic]
+
+
+def live_on(amplifier: Amplifier, bundle: Bundle, outputs: Outputs, stop: Any, **more: Any) -> Live:
+    settings = LiveSettings(amplifier.name, lsl=more.pop("lsl", LslSettings()))
+    return Live(bundle, load_step(bundle.step, "cpu"), outputs, settings, stop, lambda text: None, **more)
+
+
+@pytest.mark.slow
+def test_an_overloaded_decoder_skips_to_the_present_and_says_how_much(bundle: Bundle, tmp_path: Path) -> None:
+    amplifier = Amplifier(lsl.name(), 100.0)
+    sent: list[float] = []
+
+    def stop() -> bool:
+        """Send far more than can be decoded in time, later a little more, and stop once that is decoded."""
+        if not sent and amplifier.outlet.have_consumers():
+            amplifier.send(60.0)
+            sent.append(60.0)
+        elif len(sent) == 1 and live.source is not None and live.source.counts.skipped:
+            amplifier.send(8.0)
+            sent.append(8.0)
+        counts = None if live.source is None else live.source.counts
+        return counts is not None and len(sent) == 2 and counts.received + counts.skipped >= 68 * RATE
+
+    with open_outputs(HERE, bundle.classes, log=tmp_path) as outputs:
+        live = live_on(amplifier, bundle, outputs, stop, lsl=LslSettings(max_behind_s=0.5, patience_s=0.01))
+        live.run()
+    amplifier.close()
+    samples = logged(tmp_path, "status")[-1]["samples"]
+    assert samples["skipped"] > 30 * RATE
+    assert samples["received"] + samples["skipped"] == 68 * RATE
+    assert samples["lost"] == samples["skipped"]
+    states = logged(tmp_path, "state")
+    assert states[-1]["context"]["number"] == 2
+    assert "s without samples" in states[-1]["context"]["began"]
+    assert states[-1]["signal_s"] > 67  # that is the present
+
+
+@pytest.mark.slow
+def test_an_error_of_the_program_is_published_and_raised(bundle: Bundle, tmp_path: Path) -> None:
+    amplifier = Amplifier(lsl.name(), 1.0)
+
+    def broken(decoder: object) -> None:
+        raise ZeroDivisionError
+
+    with open_outputs(HERE, bundle.classes, log=tmp_path) as outputs, pytest.raises(ZeroDivisionError):
+        live_on(amplifier, bundle, outputs, lambda: False, prepare=broken).run()
+    amplifier.close()
+    assert logged(tmp_path, "status")[-1]["trouble"] == "ended by an error of the program"
+
+
+def test_a_certificate_counts_for_its_own_bundle_only(bundle: Bundle) -> None:
+    card = bundle.folder / "parity.json"
+    assert not has_parity(bundle)
+    for content, counts in (
+        ({"bundle_sha256": bundle.sha256, "passed": True}, True),
+        ({"bundle_sha256": bundle.sha256, "passed": False}, False),
+        ({"bundle_sha256": "0" * 64, "passed": True}, False),
+        ([], False),
+    ):
+        card.write_text(json.dumps(content))
+        assert has_parity(bundle) is counts
+    card.unlink()
+
+
+def test_outputs_are_opened_all_or_none(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with open_outputs(HERE, bundle.classes) as free:
+        endpoint = free.zmq.endpoint
+    with pytest.raises(SinkError, match="no session log"):
+        open_outputs(endpoint, bundle.classes, log=tmp_path / "file")
+    open_outputs(endpoint, bundle.classes).close()  # the port is free again
+
+
+def test_only_the_decoder_is_loaded_lazily() -> None:
+    import rtbrain
+
+    with pytest.raises(AttributeError, match="no attribute 'Encoder'"):
+        rtbrain.Encoder  # noqa: B018
