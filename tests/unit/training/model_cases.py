@@ -53,6 +53,7 @@ def batch(model: BrainToken, lengths: list[int], pad_to: int, seed: int = 0) -> 
 def probabilities(model: BrainToken, ids: NDArray[np.int64], attributes: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return what the whole model says about a sequence."""
     with torch.no_grad():
-        logits = model(torch.from_numpy(ids)[None], torch.from_numpy(attributes)[None])[0]
+        exactness = next(model.parameters()).dtype
+        logits = model(torch.from_numpy(ids)[None], torch.from_numpy(attributes).to(exactness)[None])[0]
     out: NDArray[np.float64] = logits.double().softmax(-1).numpy()
     return out

@@ -1,13 +1,14 @@
 """model = decoder.onnx = step.onnx, and what is refused."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rtbrain.decoder.session import load_step, session_on
@@ -72,6 +73,7 @@ def test_fifteen_thousand_tokens_agree(name: str, tmp_path: Path) -> None:
     n=st.integers(1, 30),
     seed=st.integers(0, 1000),
 )
+@example(shape=(1, 2, 2, 2), window=1, n=25, seed=378)
 @settings(max_examples=25, deadline=None)
 def test_any_shape_agrees(
     shape: tuple[int, int, int, int], window: int, n: int, seed: int, tmp_path_factory: pytest.TempPathFactory
@@ -92,9 +94,13 @@ def test_any_shape_agrees(
     export(model, folder, t_max=n, seed=seed)
     stream = load_step(folder / "step.onnx", "cpu").stream()
     ids, attributes = tokens_for(model, n, seed)
-    for i in range(n):
-        answer = stream.step(ids[i], attributes[i])
-        np.testing.assert_allclose(answer, probabilities(model, ids[: i + 1], attributes[: i + 1]), rtol=0, atol=1e-5)
+    exact = deepcopy(model).double()
+    answers = [stream.step(ids[i], attributes[i]) for i in range(n)]
+    # A norm over so few numbers can be ill-conditioned: then torch strays from double precision, and so may the step.
+    wanted, single = (
+        [probabilities(each, ids[: i + 1], attributes[: i + 1]) for i in range(n)] for each in (exact, model)
+    )
+    assert np.abs(np.subtract(answers, wanted)).max() < max(1e-5, 2 * np.abs(np.subtract(single, wanted)).max())
 
 
 def test_segments_become_a_window_of_t_max_over_segments(tmp_path: Path) -> None:
