@@ -57,3 +57,16 @@ def probabilities(model: BrainToken, ids: NDArray[np.int64], attributes: NDArray
         logits = model(torch.from_numpy(ids)[None], torch.from_numpy(attributes).to(exactness)[None])[0]
     out: NDArray[np.float64] = logits.double().softmax(-1).numpy()
     return out
+
+
+def loss_after_training(model: torch.nn.Module, rate: float, steps: int) -> float:
+    """Train a model to tell which of two states comes twice as often, and return its last loss."""
+    optimiser = torch.optim.Adam(model.parameters(), rate)
+    for _ in range(steps):
+        labels = torch.randint(0, 2, (32,))
+        ids = torch.where(torch.rand(32, 30) < 1 / 3, 2 - labels[:, None], 1 + labels[:, None])
+        loss = torch.nn.functional.cross_entropy(model(ids), labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return float(loss.item())

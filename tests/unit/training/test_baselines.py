@@ -5,6 +5,7 @@ import torch
 
 from rtbrain.errors import ConfigError
 from rtbrain.training.baselines import BASELINES, baseline
+from tests.unit.training.model_cases import loss_after_training
 
 torch.set_num_threads(1)
 STATES = (4, 2)
@@ -64,18 +65,9 @@ def test_torch_is_left_as_it_was() -> None:
 
 @pytest.mark.parametrize("name", ["cnn", "lstm", "transformer"])
 def test_a_baseline_can_be_trained(name: str) -> None:
-    """Which of two states comes twice as often."""
     torch.manual_seed(0)
     model = baseline(name, (2,), 2)
-    optimiser = torch.optim.Adam(model.parameters(), 2e-3)
-    for _ in range(25):
-        labels = torch.randint(0, 2, (32,))
-        ids = torch.where(torch.rand(32, 30) < 1 / 3, 2 - labels[:, None], 1 + labels[:, None])
-        loss = torch.nn.functional.cross_entropy(model(ids), labels)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    assert loss.item() < 0.5
+    assert loss_after_training(model, 2e-3, steps=25) < 0.5
 
 
 def test_unknown_baselines_are_refused() -> None:

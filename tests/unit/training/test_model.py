@@ -9,7 +9,7 @@ from rtbrain.errors import ConfigError
 from rtbrain.training.model import BrainToken, DomainHead, blocked, positions
 from rtbrain.training.model_settings import PRESETS, preset
 from rtbrain.training.plain_model import plain_logits
-from tests.unit.training.model_cases import batch, random_model, tokens_for
+from tests.unit.training.model_cases import batch, loss_after_training, random_model, tokens_for
 
 LENGTHS = [1, 2, 15, 16, 17, 59, 60, 61, 300, 1100]
 
@@ -200,18 +200,9 @@ def test_the_domain_head_learns_and_the_features_unlearn() -> None:
 
 
 def test_a_model_can_be_trained() -> None:
-    """Which of two states comes twice as often."""
     torch.manual_seed(0)
     model = BrainToken(preset("paper-text", [2], 2, window=10, width=16, heads=2, head_width=8, hidden=32))
-    optimiser = torch.optim.Adam(model.parameters(), 3e-3)
-    for _ in range(40):
-        labels = torch.randint(0, 2, (32,))
-        ids = torch.where(torch.rand(32, 30) < 1 / 3, 2 - labels[:, None], 1 + labels[:, None])
-        loss = torch.nn.functional.cross_entropy(model(ids), labels)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    assert loss.item() < 0.35
+    assert loss_after_training(model, 3e-3, steps=40) < 0.35
 
 
 @pytest.mark.parametrize(
