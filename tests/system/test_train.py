@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from rtbrain.cli import main
 from rtbrain.decoder.bundle import CARD, Bundle, load_bundle
 from rtbrain.decoder.session import load_step
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 from rtbrain.training.corpus_cache import program
 from tests.conftest import ROOT
 from tests.recording_writers import write_edf
+from tests.system.test_cli import invoke, refused
 
 PEOPLE = [f"{group} S{number}" for group in ("H", "MDD") for number in range(1, 5)]
 CONFIG = """
@@ -44,20 +44,6 @@ def command(folder: Path, out: Path, *more: object) -> list[str]:
     return [str(each) for each in ("train", *place, "--out", out, *more)]
 
 
-def invoke(args: list[str]) -> Result:
-    result = CliRunner().invoke(main, args)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def refused(args: list[str]) -> str:
-    result = invoke(args)
-    assert result.exit_code == 2, result.output
-    assert "Traceback" not in result.output
-    return result.stderr
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a configuration and, below `eeg`, eight people in the layout of the MDD set."""
@@ -75,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def done(folder: Path) -> tuple[Bundle, Result]:
-    result = invoke(command(folder, folder / "models" / "small", "--exclude", "H S4, MDD S4", "--seed", 2))
+    result = invoke(*command(folder, folder / "models" / "small", "--exclude", "H S4, MDD S4", "--seed", 2))
     assert result.exit_code == 0, result.output
     return load_bundle(folder / "models" / "small"), result
 
@@ -128,7 +114,7 @@ class TestBundle:
 @pytest.mark.slow
 def test_the_papers_models_with_several_bands_and_an_adversary(folder: Path, tmp_path: Path) -> None:
     more = ("--bands", "several", "-k", 2, "--adversary", "inductive", "--epochs", 1)
-    assert invoke(command(folder, tmp_path / "m", "--preset", "paper-table", *more)).exit_code == 0
+    assert invoke(*command(folder, tmp_path / "m", "--preset", "paper-table", *more)).exit_code == 0
     bundle = load_bundle(tmp_path / "m")
     assert len(bundle.recipe.bands) > 3
     assert load_step(bundle.step, "cpu").schema.states == (2,) * len(bundle.recipe.bands)
@@ -158,9 +144,9 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[B
         process.wait()
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
-    assert invoke(args).exit_code == 0
+    assert invoke(*args).exit_code == 0
     undisturbed = command(folder, tmp_path / "whole", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40)
-    assert invoke(undisturbed).exit_code == 0
+    assert invoke(*undisturbed).exit_code == 0
     assert graphs(out) == graphs(tmp_path / "whole")
     cards = [json.loads((path / CARD).read_text()) for path in (out, tmp_path / "whole")]
     for card in cards:
@@ -176,16 +162,16 @@ class TestRefusals:
         monkeypatch.delenv("RTBRAIN_DATA", raising=False)
         for dataset, source in (("neurolong", "the authors of the paper"), ("mdd", "figshare")):
             place = ["--dataset", dataset, "--root", str(tmp_path / "none"), "--out", str(tmp_path / "m")]
-            message = refused(["train", *place])
+            message = refused("train", *place)
             assert f"To be had from: {source}" in message
             assert "Expected below the folder" in message
         assert not (tmp_path / "m").exists()
 
     def test_wrong_calls(self, folder, done, tmp_path):
-        assert "never replaced" in refused(command(folder, done[0].folder))
-        assert "no task 'eo'" in refused(command(folder, tmp_path / "m", "--task", "eo"))
-        assert "no trial is of H S9" in refused(command(folder, tmp_path / "m", "--exclude", "H S9"))
-        assert "two that have it" in refused(command(folder, tmp_path / "m", "--exclude", "H S2,H S3,H S4"))
+        assert "never replaced" in refused(*command(folder, done[0].folder))
+        assert "no task 'eo'" in refused(*command(folder, tmp_path / "m", "--task", "eo"))
+        assert "no trial is of H S9" in refused(*command(folder, tmp_path / "m", "--exclude", "H S9"))
+        assert "two that have it" in refused(*command(folder, tmp_path / "m", "--exclude", "H S2,H S3,H S4"))
         assert list(tmp_path.iterdir()) == []
 
     def test_whoever_is_left_out_may_not_come_in_as_somebody_else(self, folder, tmp_path):
@@ -193,5 +179,5 @@ class TestRefusals:
         (folder / "joined.yaml").write_text(config)
         args = command(folder, tmp_path / "m", "--exclude", "H S1")
         args[args.index("--dataset") + 1] = str(folder / "joined.yaml")
-        assert "H S2 in train and H S1 in test count as one (same_person" in refused(args)
+        assert "H S2 in train and H S1 in test count as one (same_person" in refused(*args)
         assert list(tmp_path.iterdir()) == []  # it is refused before anything is fitted
