@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Each of the parallel processes keeps to its core.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: demo test check bench clean
 
@@ -10,7 +12,8 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python tools/check --no-tests
-	$(BIN)/python -m pytest
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not full and not live"
+	$(BIN)/python -m pytest -m "live and not full"
 
 check: $(READY)
 	$(BIN)/python tools/check

@@ -1,5 +1,6 @@
 """Shared fixtures: a seeded generator, the real data's folder, and a guard against threads that outlive a test."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests of files with `from tests import lsl` as live, so that none is forgotten."""
+    streams = sys.modules.get("tests.lsl")
+    for item in items:
+        if isinstance(item, pytest.Function) and streams and getattr(item.module, "lsl", None) is streams:
+            item.add_marker("live")
 
 
 @pytest.fixture
