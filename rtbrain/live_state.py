@@ -3,10 +3,13 @@
 import json
 from datetime import UTC, datetime
 
+import numpy as np
+
 from rtbrain import __version__
 from rtbrain.decoder.bundle import PARITY, Bundle
 from rtbrain.decoder_api import Decoder
 from rtbrain.live_outputs import Outputs
+from rtbrain.messages import FloatArray
 from rtbrain.microstates.templates import fingerprint
 from rtbrain.published import BandMeta, LatencyMeta, Meta, SampleCounts, SourceMeta, StatusMessage
 from rtbrain.sources.lsl import LslSource
@@ -34,7 +37,6 @@ class Describer:
     def meta(self, decoder: Decoder, stream: LslStream) -> Meta:
         """Return what a late joiner must know."""
         bundle, info = self._bundle, decoder.info
-        bands = zip(bundle.recipe.bands, bundle.templates.maps, strict=True)
         return Meta(
             rtbrain=__version__,
             bundle=bundle.name,
@@ -42,7 +44,7 @@ class Describer:
             parity=self._parity,
             classes=bundle.classes,
             channels=info.channels,
-            bands=tuple(BandMeta(band.name, band.low_hz, band.high_hz, len(maps)) for band, maps in bands),
+            bands=self._bands(info.channels),
             templates_sha256=self._templates_sha256,
             token_rate_hz=info.rate_hz,
             output_hz=1 / bundle.every_s,
@@ -52,6 +54,21 @@ class Describer:
             source=SourceMeta(stream.name, stream.source_id, stream.host, stream.rate_hz, stream.speed),
             started=self._started,
         )
+
+    def _bands(self, channels: tuple[str, ...]) -> tuple[BandMeta, ...]:
+        bundle = self._bundle
+        told = bundle.statistics or (None,) * len(bundle.recipe.bands)
+        described = zip(bundle.recipe.bands, bundle.templates.on(channels), told, strict=True)
+        return tuple(
+            BandMeta(band.name, band.low_hz, band.high_hz, len(maps), _drawable(maps), training)
+            for band, maps, training in described
+        )
+
+
+def _drawable(maps: FloatArray) -> tuple[tuple[float, ...], ...]:
+    """Return maps to be looked at: three digits are enough, and keep the message small."""
+    scaled = maps / np.abs(maps).max(axis=1, keepdims=True)
+    return tuple(tuple(row) for row in np.round(scaled, 3).tolist())
 
 
 class Health:

@@ -14,6 +14,18 @@ SourceState = Literal["waiting", "live", "stalled", "lost", "recovered"]
 
 
 @dataclass(frozen=True, slots=True)
+class StateStatistics:
+    """Microstates of one band over much data, with one entry per state."""
+
+    coverage: tuple[float, ...]
+    """Share of the labelled time."""
+    duration_s: tuple[float, ...]
+    """Mean duration of a token."""
+    transitions: tuple[tuple[float, ...], ...]
+    """By the state before, the probability of each state after."""
+
+
+@dataclass(frozen=True, slots=True)
 class BandMeta:
     """A frequency band and its templates."""
 
@@ -21,6 +33,10 @@ class BandMeta:
     low_hz: float
     high_hz: float
     n_states: int
+    maps: tuple[tuple[float, ...], ...] = ()
+    """By state, the template on `channels`; its largest value is 1 or -1, and its sign means nothing."""
+    training: StateStatistics | None = None
+    """Of the data that the model was trained on; null where the bundle does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from rtbrain.messages import FloatArray
 from rtbrain.microstates import templates as template_folder
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe, load_templates
+from rtbrain.published import StateStatistics
 
 CARD, DECODER, STEP = "bundle.json", "decoder.onnx", "step.onnx"
 PARITY = "parity.json"
@@ -67,6 +68,8 @@ class Card:
     """Data set, task, subjects, protocol, commit, seed, version, when."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """What was measured, and on whom."""
+    statistics: tuple[StateStatistics, ...] = ()
+    """Of each band's microstates in the training data, to compare a live session with."""
 
 
 @dataclass(frozen=True, kw_only=True)

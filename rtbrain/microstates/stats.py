@@ -1,11 +1,13 @@
 """What microstate papers report of a recording: coverage, occurrence, duration, transitions, explained variance."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rtbrain.messages import UNLABELLED, FloatArray, Tokens
+from rtbrain.published import StateStatistics
 
 
 @dataclass(frozen=True)
@@ -55,3 +57,21 @@ def statistics(tokens: Tokens, n_states: int, rate_hz: float, band: int = 0) -> 
         labelled_s=labelled_s,
         unlabelled_s=float(tokens.duration[~named].sum() / rate_hz),
     )
+
+
+def pooled(parts: Sequence[Statistics]) -> StateStatistics:
+    """Return what is usual over recordings: seconds and runs are summed; transitions weigh as the runs they leave."""
+    seconds = np.array([part.labelled_s for part in parts])
+    spent = np.array([part.coverage for part in parts]) * seconds[:, None]  # (recordings, states)
+    runs = np.array([part.occurrence_hz for part in parts]) * seconds[:, None]
+    follow = np.einsum("ri,rij->ij", runs, np.array([part.transitions for part in parts]))
+    spent_s, n = spent.sum(axis=0), runs.sum(axis=0)
+    return StateStatistics(
+        coverage=_rounded(spent_s / max(spent_s.sum(), 1e-9)),
+        duration_s=_rounded(spent_s / np.maximum(n, 1)),
+        transitions=tuple(map(_rounded, follow / np.maximum(follow.sum(axis=1, keepdims=True), 1e-9))),
+    )
+
+
+def _rounded(values: FloatArray) -> tuple[float, ...]:
+    return tuple(np.round(values, 4).tolist())

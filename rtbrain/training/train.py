@@ -32,7 +32,7 @@ from rtbrain.training.folds import Fold, audit, groups, split
 from rtbrain.training.methods.base import with_bands
 from rtbrain.training.model_settings import preset
 from rtbrain.training.nuisance import one_line
-from rtbrain.training.train_card import metrics_of, provenance_of, tokens_at_most, trust_of
+from rtbrain.training.train_card import metrics_of, provenance_of, statistics_of, tokens_at_most, trust_of
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials, of_subjects
 from rtbrain.training.trials import Found
@@ -133,6 +133,7 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
         licence=order.licence or f"that of the training data: {config.obtain.strip() or 'unknown'}",
         provenance=provenance_of(planned, fold, order.seed, order.preset, data.settings, trained),
         metrics=metrics_of(shipped, data.validation, beside, agreement),
+        statistics=statistics_of(results()),
     )
     bundle = save_bundle(order.out, card, data.templates, work / "graphs")
     shutil.rmtree(work, ignore_errors=True)

@@ -11,6 +11,8 @@ import numpy as np
 
 import rtbrain
 from rtbrain.decoder.bundle import Trust
+from rtbrain.microstates.stats import pooled
+from rtbrain.published import StateStatistics
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.batches import TokenSequence
 from rtbrain.training.calibrate import log_loss
@@ -60,6 +62,11 @@ def trust_of(results: Iterable[Tokenized], context_s: float, min_coverage: float
         min_context_s=min(LEAST_CONTEXT_S, context_s),
         max_age_s=MOST_AGE_S,
     )
+
+
+def statistics_of(results: Iterable[Tokenized]) -> tuple[StateStatistics, ...]:
+    """Return each band's microstates over these recordings."""
+    return tuple(map(pooled, zip(*(result.statistics.values() for result in results), strict=True)))
 
 
 def provenance_of(

@@ -24,7 +24,7 @@ TYPES = {
 }
 KNOWN = {
     *("type", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "enum", "const", "minimum"),
-    *("$ref", "title", "description", "$defs", "$schema"),
+    *("$ref", "title", "description", "default", "$defs", "$schema"),
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rtbrain.messages import NO_TOKENS, UNLABELLED, Tokens
-from rtbrain.microstates.stats import statistics
+from rtbrain.microstates.stats import pooled, statistics
 
 
 def tokens(rows: list[tuple[int, int, int, float, float, int]]) -> Tokens:
@@ -69,3 +69,16 @@ def test_statistics_are_plain_values_for_json() -> None:
     values = json.loads(json.dumps(statistics(SESSION, 4, 100.0).to_dict()))
     assert values["labelled_s"] == 1.5
     assert values["transitions"][0] == [0, 1, 0, 0]
+
+
+def test_recordings_together_are_their_seconds_and_runs_together() -> None:
+    """Two halves at different rates: as one recording, but for what would have followed at the seam."""
+    rows = [(state, 10 * i, 10, 1.0, 1.0, 0) for i, state in enumerate([0, 1, 0, 2, 0, 1, 2, 1, 0, 2])]
+    twice = [(state, 2 * start, 2 * n, *rest) for state, start, n, *rest in rows[4:]]
+    got = pooled([statistics(tokens(rows[:4]), 3, 100.0), statistics(tokens(twice), 3, 200.0)])
+    whole = statistics(tokens(rows), 3, 100.0)
+    np.testing.assert_allclose(got.coverage, whole.coverage, atol=1e-4)
+    np.testing.assert_allclose(got.duration_s, whole.duration_ms / 1000, atol=1e-4)
+    # 0>1 and 0>2, then of the second half 0>1 and 0>2; 1>0, then 1>2 and 1>0, by runs: 1 of the first, 2 of the second
+    np.testing.assert_allclose(got.transitions[0], [0, 1 / 2, 1 / 2], atol=1e-4)
+    np.testing.assert_allclose(got.transitions[1], [2 / 3, 0, 1 / 3], atol=1e-4)

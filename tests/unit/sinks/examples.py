@@ -12,10 +12,12 @@ from rtbrain.published import (
     SampleCounts,
     SourceMeta,
     StateMessage,
+    StateStatistics,
     StatusMessage,
     TokenMessage,
 )
 
+TRAINING = StateStatistics(coverage=(0.6, 0.4), duration_s=(0.07, 0.05), transitions=((0.0, 1.0), (1.0, 0.0)))
 META = Meta(
     rtbrain="0.1.0",
     bundle="demo",
@@ -23,7 +25,7 @@ META = Meta(
     parity=False,
     classes=("rest", "arithmetic"),
     channels=("Fz", "Cz", "Pz"),
-    bands=(BandMeta("broad", 1.0, 40.0, 4),),
+    bands=(BandMeta("broad", 1.0, 40.0, 2, ((1.0, -0.5, -0.5), (0.2, -1.0, 0.8)), TRAINING),),
     templates_sha256="1" * 64,
     token_rate_hz=250.0,
     output_hz=10.0,
