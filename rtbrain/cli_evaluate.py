@@ -30,6 +30,7 @@ from rtbrain.cli_options import check_folder
     help="Folder that keeps answers fold by fold, and the tables.",
 )
 @click.option("--workers", type=click.IntRange(1), default=1, help="Folds at a time.")
+@click.option("--cluster", metavar="TCP", help="Address of a Dask scheduler whose workers run the folds.")
 def evaluate(
     dataset: str,
     root: Path | None,
@@ -40,6 +41,7 @@ def evaluate(
     seeds: int,
     out: Path,
     workers: int,
+    cluster: str | None,
 ) -> None:
     """Compare methods on people that they have not seen, with what is not brain beside them.
 
@@ -52,7 +54,7 @@ def evaluate(
     from rtbrain.console import console, progress_bar
     from rtbrain.console_evaluate import show_evaluation
     from rtbrain.training.dataset_config import load_dataset_config
-    from rtbrain.training.datasets import load
+    from rtbrain.training.datasets import find_root, load
     from rtbrain.training.evaluate import audit_beside, plan, unharmonised
     from rtbrain.training.evaluate import evaluate as run
     from rtbrain.training.evaluate_table import tabulate, write_evaluation
@@ -60,13 +62,13 @@ def evaluate(
 
     chosen = methods_named([name.strip() for name in (methods or "").split(",") if name.strip()])
     config = load_dataset_config(dataset)
-    found = load(config, root)
+    found = load(config, find_root(config, root).resolve())  # workers may have another working folder
     planned = plan(unharmonised(config) if raw else config, found, chosen, task, protocol == "paper", seeds)
     for problem in planned.chosen.problems:
         click.echo(f"left out: {problem.where}: {problem.what}", err=True)
     with progress_bar() as progress:
         beside = audit_beside(config, found, root, planned.task, progress)
-        answers = run(planned, found, out, workers, progress)
+        answers = run(planned, found, out.resolve(), workers, progress, cluster)
     result = tabulate(planned, answers, beside)
     show_evaluation(result)
     for path in write_evaluation(result, out):

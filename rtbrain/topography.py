@@ -1,12 +1,15 @@
 """Pictures: templates as topographies, and the curve of a scan. Drawn by MNE and matplotlib."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rtbrain.conditioning.channels import canonical, is_scalp
 from rtbrain.errors import ChannelError
+from rtbrain.messages import FloatArray
 from rtbrain.microstates.templates import Templates
 from rtbrain.writing import replacing
 
@@ -18,6 +21,18 @@ def standard_montage() -> Any:
     # MNE 1.13 renamed this montage; older versions know the second name only.
     names = {"colin27_1005", "standard_1005"}.intersection(mne.channels.get_builtin_montages())
     return mne.channels.make_standard_montage(min(names))
+
+
+@cache
+def electrodes_on_sphere() -> dict[str, FloatArray]:
+    """Return where the 10-05 electrodes are on the unit sphere that fits them best, by canonical name."""
+    placed = standard_montage().get_positions()["ch_pos"]
+    found = {canonical(name): place for name, place in placed.items() if is_scalp(canonical(name))}
+    place = np.array(list(found.values()))
+    # |p|^2 = 2 p.c + (r^2 - |c|^2): linear in the centre c.
+    centre = np.linalg.lstsq(np.column_stack([2 * place, np.ones(len(place))]), (place**2).sum(axis=1))[0][:3]
+    directions = place - centre
+    return dict(zip(found, directions / np.linalg.norm(directions, axis=1, keepdims=True), strict=True))
 
 
 def montage_info(channels: Sequence[str]) -> Any:

@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from rtbrain.conditioning.channels import canonical, is_scalp
+from rtbrain.conditioning.channels import canonical
 from rtbrain.errors import ChannelError
 from rtbrain.messages import FloatArray
 from rtbrain.simulation.population import Appearance
 from rtbrain.simulation.seeding import generator
 from rtbrain.sources.synthetic import STATE_DIPOLES
-from rtbrain.topography import standard_montage
+from rtbrain.topography import electrodes_on_sphere
 
 RADIUS_M: Final = 0.095
 N_NOISE_SOURCES: Final = 24
@@ -65,7 +65,7 @@ def _fields(channels: tuple[str, ...], places: FloatArray, directions: FloatArra
     """Return the potentials (dipoles, channels + 1) of dipoles; the last column is that at the blinks' site."""
     import mne
 
-    known = _electrodes()
+    known = electrodes_on_sphere()
     wanted = [_NEAR.get(name.upper(), name) for name in map(canonical, channels)]
     unknown = [given for given, name in zip(channels, wanted, strict=True) if name not in known]
     if unknown:
@@ -84,17 +84,6 @@ def _fields(channels: tuple[str, ...], places: FloatArray, directions: FloatArra
     column = {name: i for i, name in enumerate(forward["sol"]["row_names"])}
     field = field - field[:, [column[site] for site in _REFERENCE]].mean(axis=1, keepdims=True)
     return np.ascontiguousarray(field[:, [column[name] for name in [*wanted, _BLINK_SITE]]])
-
-
-@lru_cache(maxsize=1)
-def _electrodes() -> dict[str, FloatArray]:
-    """Return where the 10-05 electrodes are on the unit sphere that fits them best, by canonical name."""
-    placed = standard_montage().get_positions()["ch_pos"]
-    found = {canonical(name): place for name, place in placed.items() if is_scalp(canonical(name))}
-    place = np.array(list(found.values()))
-    # |p|^2 = 2 p.c + (r^2 - |c|^2): linear in the centre c.
-    centre = np.linalg.lstsq(np.column_stack([2 * place, np.ones(len(place))]), (place**2).sum(axis=1))[0][:3]
-    return dict(zip(found, _unit(place - centre), strict=True))
 
 
 def _unit(vectors: FloatArray) -> FloatArray:

@@ -1,21 +1,23 @@
 """The honest comparison of methods on a data set: the same folds for all, nobody on two sides of anything fitted."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rtbrain.conditioning.channels import canonical_channels
 from rtbrain.errors import ConfigError, SourceError
 from rtbrain.fitting import common_channels
+from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose, find_root
 from rtbrain.training.datasets.identical import content_hash
-from rtbrain.training.evaluate_fold import FoldJob, run_fold
+from rtbrain.training.evaluate_fold import FoldJob
 from rtbrain.training.evaluate_store import Answers, Slot, load_answers, slot_for
+from rtbrain.training.evaluate_workers import run_folds
 from rtbrain.training.folds import Fold, audit, folds
-from rtbrain.training.methods import NUISANCE, Method
+from rtbrain.training.methods import NUISANCE, Method, TokenNeed
 from rtbrain.training.nuisance import Audit, audit_task, load_audit, save_audit
 from rtbrain.training.nuisance.features import GROUPS, LENGTH, columns, measure
 from rtbrain.training.trial_cache import TrialCache
@@ -40,6 +42,8 @@ class Plan:
     n_seeds: int
     recipe: Recipe
     content: dict[str, tuple[str, ...]]
+    foreign: Mapping[TokenNeed, Templates] = field(default_factory=dict)
+    """Templates of another data set to use instead of the folds' own; see `rtbrain.training.transfer`."""
 
     @property
     def seconds(self) -> tuple[float, ...]:
@@ -75,7 +79,11 @@ class Plan:
             "seconds": self.seconds,
             "seed": seed,
             "fold": asdict(fold),
+            **({"foreign": self._fingerprints()} if self.foreign else {}),
         }
+
+    def _fingerprints(self) -> list[tuple[str, str]]:
+        return sorted((repr(need), fingerprint(templates)) for need, templates in self.foreign.items())
 
 
 def plan(
@@ -118,17 +126,23 @@ def plan(
 
 
 def evaluate(
-    planned: Plan, found: Found, out: Path, workers: int = 1, progress: Progress | None = None
+    planned: Plan,
+    found: Found,
+    out: Path,
+    workers: int = 1,
+    progress: Progress | None = None,
+    cluster: str | None = None,
 ) -> list[Answers]:
     """Run all folds whose answers are not in the folder yet; return all answers.
 
     What is done is kept, fold by fold and method by method, and never done twice: a run that was killed goes on.
+    `cluster` is the address of a Dask scheduler whose workers run the folds.
     """
     slots, jobs = _jobs(planned, out)
     nuisance = _nuisance(planned, found, jobs)
     jobs = [replace(job, nuisance=nuisance) for job in jobs]
     total, done = len(slots), len(slots) - sum(len(job.todo) for job in jobs)
-    for n in _run(jobs, workers):
+    for n in run_folds(jobs, workers, cluster):
         done += n
         if progress is not None:
             progress(f"{len(planned.methods)} methods on {total // len(planned.methods)} folds", done / total)
@@ -182,24 +196,10 @@ def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
                 cache=TrialCache(out / "cache", planned.content),
                 scratch=out / "scratch" / todo[0][1].key[:16],
                 nuisance={},
+                foreign=planned.foreign,
             )
             jobs.append(job)
     return slots, jobs
-
-
-def _run(jobs: Sequence[FoldJob], workers: int) -> Iterator[int]:
-    """Run folds, several at a time; yield the number of answers of each that is done."""
-    if workers == 1 or len(jobs) < 2:
-        yield from map(run_fold, jobs)
-        return
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky import get_reusable_executor
-
-    try:
-        with parallel_config(backend="loky", n_jobs=min(workers, len(jobs)), inner_max_num_threads=1):
-            yield from Parallel(return_as="generator_unordered")(delayed(run_fold)(job) for job in jobs)
-    finally:
-        get_reusable_executor().shutdown(wait=True)  # its processes would wait for more work for minutes
 
 
 def _nuisance(planned: Plan, found: Found, jobs: Sequence[FoldJob]) -> dict[str, tuple[float, ...]]:

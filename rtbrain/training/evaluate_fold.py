@@ -1,8 +1,8 @@
 """One fold of an evaluation: fit on its people, ask once about the others, keep the answers. Runs in any process."""
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -48,17 +48,25 @@ class FoldJob:
     scratch: Path
     """Folder for the fold's tokens, which go when it is done: no other fold can use them."""
     nuisance: Mapping[str, tuple[float, ...]]
+    foreign: Mapping[TokenNeed, Templates] = field(default_factory=dict)
+    """Templates of another data set, used instead of the fold's own."""
 
 
 def run_fold(job: FoldJob) -> int:
-    """Run the methods of a fold that are still to be done; return how many."""
+    """Run the methods of a fold that are still to be done, and keep their answers; return how many."""
+    for slot, answers in fold_answers(job):
+        save_answers(slot, answers)
+    return len(job.todo)
+
+
+def fold_answers(job: FoldJob) -> Iterator[tuple[Slot, Answers]]:
+    """Run the methods of a fold that are still to be done; yield each one's answers, and where they go."""
     data = FoldData(job)
     try:
         for method, slot in job.todo:
-            save_answers(slot, _answers(job, data, method))
+            yield slot, _answers(job, data, method)
     finally:
         shutil.rmtree(job.scratch, ignore_errors=True)
-    return len(job.todo)
 
 
 class FoldData:
@@ -74,6 +82,8 @@ class FoldData:
     def templates(self, need: TokenNeed) -> Templates:
         """Return templates of the fold's training and validation trials; of all, in the protocol `paper`."""
         job = self._job
+        if need in job.foreign:
+            return job.foreign[need]
         if need not in self._templates:
             names = job.fold.train + job.fold.validation + (job.fold.test if job.optimistic else ())
             settings = FitSettings(need.n_states or job.n_states, n_starts=STARTS, seed=job.seed)
@@ -114,7 +124,7 @@ class FoldData:
 
 def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
     fold, fitted_on = job.fold, dict[str, Sequence[str]]()
-    for need in method.needs:
+    for need in set(method.needs) - set(job.foreign):  # of foreign ones `rtbrain.training.transfer` has seen to it
         fitted_on[f"templates ({need.n_states or job.n_states} states)"] = data.templates(need).report["recordings"]
     if job.optimistic:
         fitted_on = {}  # that the templates know the test people is what this protocol is there to show

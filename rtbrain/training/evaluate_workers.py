@@ -1,0 +1,24 @@
+"""Folds one after the other, in several processes of this machine, or on a Dask cluster."""
+
+from collections.abc import Iterator, Sequence
+
+from rtbrain.training.evaluate_cluster import run_on_cluster
+from rtbrain.training.evaluate_fold import FoldJob, run_fold
+
+
+def run_folds(jobs: Sequence[FoldJob], workers: int = 1, cluster: str | None = None) -> Iterator[int]:
+    """Run folds and keep their answers; yield the number of answers of each that is done."""
+    if cluster is not None and jobs:
+        yield from run_on_cluster(jobs, cluster)
+        return
+    if workers == 1 or len(jobs) < 2:
+        yield from map(run_fold, jobs)
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky import get_reusable_executor
+
+    try:
+        with parallel_config(backend="loky", n_jobs=min(workers, len(jobs)), inner_max_num_threads=1):
+            yield from Parallel(return_as="generator_unordered")(delayed(run_fold)(job) for job in jobs)
+    finally:
+        get_reusable_executor().shutdown(wait=True)  # its processes would wait for more work for minutes
