@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rtbrain.cli_options import PATH, STREAM, UNIT
-from rtbrain.errors import ConfigError, SinkError
+from rtbrain.errors import SinkError
 
 
 @click.command()
@@ -50,18 +50,14 @@ def replay(
     from rtbrain.lsl_scope import keep_on_this_machine
 
     faults = Faults() if script is None else load_faults(script)
-    if stop_s is not None and stop_s <= start_s:
-        raise ConfigError(f"--stop {stop_s:g} is not after --start {start_s:g}")
     if not network:
         keep_on_this_machine()
     from rtbrain.console import progress_bar
     from rtbrain.replay import Replay, ReplayReport, ReplaySettings
-    from rtbrain.sources.recording import excerpt, open_recording
+    from rtbrain.sources.recording import between, open_recording
 
     recording = open_recording(file, unit=unit, stream=stream)
-    whole = start_s == 0 and stop_s is None
-    end_s = recording.duration_s if stop_s is None else stop_s
-    source = recording if whole else excerpt(recording, start_s, end_s - start_s)
+    source = between(recording, start_s, stop_s)
     stopping = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())

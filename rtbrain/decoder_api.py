@@ -100,10 +100,7 @@ class Decoder:
         self.bundle = bundle if isinstance(bundle, Bundle) else load_bundle(bundle)
         self.model = model or load_step(self.bundle.step, device)
         self.source_info = StreamInfo(rate_hz, tuple(channels), unit)
-        recipe, templates = self.bundle.recipe, self.bundle.templates
-        if not recipe.channels.names:  # a recipe that took what its recordings had means these electrodes now
-            recipe = replace(recipe, channels=replace(recipe.channels, names=templates.channels))
-        chain = build(recipe, templates)
+        chain = build(self.bundle.recipe, self.bundle.templates)
         self.info = chain.open(self.source_info)
         """What the tokenizer puts out: rate, channels, delays."""
         _check_rate(self.bundle, self.info.rate_hz)

@@ -10,6 +10,7 @@ RtbrainError
 ├── TemplateError    a template folder is damaged or belongs to another montage
 ├── FitError         clustering cannot be done, or its best start did not converge
 ├── BundleError      a file of a trained model is damaged, or does not do what it says
+├── ParityError      the live path gives something else than the offline path
 ├── LeakError        a split, or what was fitted before it, lets the test side be seen in training
 ├── SinkError        an output cannot be opened or written
 └── SecurityError    an output would leave the machine unprotected, or a key is missing or damaged
@@ -70,3 +71,7 @@ class SecurityError(RtbrainError):
 
 class BundleError(RtbrainError):
     """A file of a trained model is damaged, or does not do what it says."""
+
+
+class ParityError(RtbrainError):
+    """The live path gives something else than the offline path."""

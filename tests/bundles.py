@@ -1,19 +1,14 @@
-"""A bundle of random weights for tests of the live decoder, and what its whole model says about a row of tokens."""
+"""A bundle of random weights for tests of the live decoder."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from rtbrain.decoder.bundle import Bundle, Card, Trust, calibrated, load_bundle, save_bundle
-from rtbrain.decoder.session import session_on
-from rtbrain.messages import Break, FloatArray, Tokens
+from rtbrain.decoder.bundle import Bundle, Card, Trust, save_bundle
 from rtbrain.microstates.templates import Templates, referenced
 from rtbrain.pipeline import Recipe
 from rtbrain.sources.synthetic import SyntheticSettings, dipole_maps
-from rtbrain.tokens.inputs import TokenInputs, Vocabulary
 from rtbrain.training.export import export
 from rtbrain.training.model import BrainToken
 from rtbrain.training.model_settings import preset
@@ -43,29 +38,3 @@ def make_bundle(
     export(model, graphs, t_max)
     values = {"context_s": 12.0, "temperature": 1.7, "trust": TRUST} | card
     return save_bundle(folder, Card(name=folder.name, classes=("rest", "task"), **values), templates, graphs)
-
-
-class Whole:
-    """`decoder.onnx` of a bundle on what its chain made of a recording, tokens and breaks."""
-
-    def __init__(self, folder: Path, items: Iterable[Tokens | Break], rate_hz: float) -> None:
-        self.bundle = load_bundle(folder)
-        self._session = session_on(self.bundle.decoder.read_bytes(), folder, ["CPUExecutionProvider"])
-        states = tuple(map(len, self.bundle.templates.maps))
-        describe = TokenInputs(Vocabulary(states), ("log_duration", "level", "corr"), rate_hz)
-        parts = []
-        for item in items:
-            if isinstance(item, Break):
-                describe.reset()
-            else:
-                parts.append(describe(item))
-        self._ids = np.concatenate([part.ids for part in parts])
-        self._attributes = np.concatenate([part.attributes for part in parts])
-
-    def probabilities(self, last: int, n: int) -> FloatArray:
-        """Return what it says about the n tokens up to, but without, this one; those without a state do not count."""
-        rows = slice(last - n, last)
-        feed = {"ids": self._ids[rows], "attributes": self._attributes[rows]}
-        logits = self._session.run(["logits"], feed)[0].astype(np.float64)
-        odds = np.exp(logits - logits.max())
-        return calibrated(odds / odds.sum(), self.bundle.temperature)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,8 @@ def load_bundle(folder: str | Path) -> Bundle:
         templates, recipe = load_templates(folder)
     except TemplateError as error:
         raise BundleError(f"{error}; {remedy}") from error
+    if not recipe.channels.names:  # a recipe that took what its recordings had means these electrodes now
+        recipe = replace(recipe, channels=replace(recipe.channels, names=templates.channels))
     own = {each.name: getattr(card, each.name) for each in fields(Card)}
     return Bundle(**own, folder=folder, templates=templates, recipe=recipe, sha256=_sha256(content))
 

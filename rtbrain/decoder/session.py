@@ -49,7 +49,7 @@ def load_step(path: Path, device: Device = "auto") -> StepModel:
     """
     if device not in ("auto", "cpu", "cuda"):
         raise ConfigError(f"there is no device {device!r}; choose auto, cpu or cuda")
-    graph = _read(path)
+    graph = read_graph(path)
     models = []
     if device != "cuda":
         models.append(_open(graph, path, "cpu"))
@@ -131,10 +131,7 @@ class Stream:
 
     def probabilities(self) -> FloatArray:
         """Return the probability of each class, given all tokens so far."""
-        logits = self.logits().astype(np.float64)
-        odds = np.exp(logits - logits.max())
-        probabilities: FloatArray = odds / odds.sum()
-        return probabilities
+        return softmax(self.logits())
 
     def logits(self) -> NDArray[np.float32]:
         """Return the logits, given all tokens so far."""
@@ -191,7 +188,15 @@ class Stream:
 _BLOCK = ("ids", "attributes", "count", "done")
 
 
-def _read(path: Path) -> bytes:
+def softmax(logits: NDArray[np.float32]) -> FloatArray:
+    """Return probabilities in double precision."""
+    odds = np.exp(logits.astype(np.float64) - float(logits.max()))
+    probabilities: FloatArray = odds / odds.sum()
+    return probabilities
+
+
+def read_graph(path: Path) -> bytes:
+    """Return the bytes of a graph's file."""
     try:
         return path.read_bytes()
     except OSError as error:

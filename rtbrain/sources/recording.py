@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rtbrain.errors import SourceError
+from rtbrain.errors import ConfigError, SourceError
 from rtbrain.messages import Chunk, StreamInfo
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.labels import chosen_unit
@@ -106,6 +106,15 @@ def excerpt(source: Source, start_s: float, seconds: float) -> Excerpt:
             f"seconds {start_s:g} to {start_s + seconds:g} are not in a recording of {source.duration_s:g} s"
         )
     return Excerpt(source, first, source.info, n)
+
+
+def between(source: Source, start_s: float, stop_s: float | None) -> Source:
+    """Return a source from one second to another; to its end without one, and itself if that is all of it."""
+    if stop_s is not None and stop_s <= start_s:
+        raise ConfigError(f"the second to stop at, {stop_s:g}, is not after the first one, {start_s:g}")
+    if start_s == 0 and stop_s is None:
+        return source
+    return excerpt(source, start_s, (source.duration_s if stop_s is None else stop_s) - start_s)
 
 
 def trim(chunks: Iterable[Chunk], first: int, stop: int) -> Iterator[Chunk]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from rtbrain.decoder.schema import KEY, GraphSchema, running_state
-from rtbrain.decoder.session import load_step, session_on
+from rtbrain.decoder.session import load_step
+from rtbrain.decoder.whole import WholeModel
 from rtbrain.errors import BundleError, ConfigError
 from rtbrain.training.model import BrainToken
 from rtbrain.training.step_graph import decoder_graph, step_graph
@@ -84,7 +84,7 @@ def verify(
 ) -> Agreement:
     """Compare the model, the whole graph and the step graph on random tokens; refuse graphs that differ."""
     stepper = load_step(step, "cpu")
-    whole = session_on(decoder.read_bytes(), decoder, ["CPUExecutionProvider"])
+    whole = WholeModel(decoder)
     schema = stepper.schema
     window, t_max = schema.window, schema.t_max
     ends = {*lengths, window - 1, window, window + 1, 2 * window, 2 * window + 1, t_max}
@@ -99,11 +99,7 @@ def verify(
         with torch.no_grad():
             logits = model(torch.from_numpy(ids[None, :n]), torch.from_numpy(attributes[None, :n]))[0]
         truth = logits.double().softmax(-1).numpy()
-        feed: dict[str, NDArray[Any]] = {"ids": ids[:n]}
-        if schema.attributes:
-            feed["attributes"] = attributes[:n]
-        (found,) = whole.run(["logits"], feed)
-        answers = {"decoder": _softmax(found), "step": stream.probabilities()}
+        answers = {"decoder": whole.probabilities(ids[:n], attributes[:n]), "step": stream.probabilities()}
         for name, answer in answers.items():
             difference = float(np.abs(answer - truth).max())
             if not difference <= TOLERANCE:
@@ -122,12 +118,6 @@ def random_tokens(model: BrainToken, n: int, rng: np.random.Generator) -> tuple[
     spread = rng.standard_normal((n, len(embedding.centre)))
     attributes = embedding.centre.numpy() + embedding.spread.numpy() * spread
     return ids, attributes.astype(np.float32)
-
-
-def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    odds = np.exp(logits.astype(np.float64) - float(logits.max()))
-    probabilities: NDArray[np.float64] = odds / odds.sum()
-    return probabilities
 
 
 def _save(graph: onnx.ModelProto, schema: GraphSchema, path: Path) -> None:

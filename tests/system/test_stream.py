@@ -13,13 +13,14 @@ import pytest
 from rtbrain.decoder.bundle import Bundle
 from rtbrain.messages import UNLABELLED, Token, Tokens
 from rtbrain.microstates.templates import Templates
+from rtbrain.parity_paths import OfflinePath
 from rtbrain.pipeline import Recipe, build
 from rtbrain.protocol import message_of
 from rtbrain.published import TokenMessage
 from rtbrain.sinks.session_check import check_session, read_session
 from rtbrain.sources.recording import excerpt, open_recording
 from tests import lsl
-from tests.bundles import Whole, make_bundle
+from tests.bundles import make_bundle
 from tests.decoding import Amplifier, Decoding, is_state, status_is
 from tests.parity.test_recordings_cuts import default_recipe, some_maps, tokens
 from tests.system.test_cli import invoke, refused
@@ -57,7 +58,7 @@ def test_a_replayed_recording_is_decoded_as_offline(data: Path, path: str, chunk
     chain = build(recipe, maps)
     rate_hz = chain.open(source.info).rate_hz
     assert_same_tokens(decoding.of("token"), offline, recipe, rate_hz)
-    whole = Whole(made.folder, [offline], rate_hz)
+    whole = OfflinePath(made, [offline], rate_hz)
     seen = compared = 0
     for message in decoding.messages:
         if message["topic"] == "token":

@@ -13,10 +13,11 @@ from rtbrain.decoder_api import Decision
 from rtbrain.errors import ChannelError, ConfigError, RateError, StreamError, UnitError
 from rtbrain.messages import UNLABELLED, Break, Chunk, Tokens
 from rtbrain.microstates.templates import Templates
+from rtbrain.parity_paths import OfflinePath
 from rtbrain.pipeline import build, run
 from rtbrain.sources.chunking import rechunk
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
-from tests.bundles import TRUST, Whole, make_bundle
+from tests.bundles import TRUST, make_bundle
 
 SECONDS = 30.0
 RATE = 250.0
@@ -87,7 +88,7 @@ def test_decisions_are_the_whole_models_on_the_offline_tokens(
         eeg.data[2500:] *= 5  # the level before the gap does not count after it
     chain = build(bundle.recipe, bundle.templates)
     rate_hz = chain.open(decoder_for(bundle).source_info).rate_hz
-    whole = Whole(bundle.folder, run(chain, [eeg]), rate_hz)
+    whole = OfflinePath(bundle, run(chain, [eeg]), rate_hz)
     decoder, seen, compared, said = decoder_for(bundle), 0, 0, []
     for chunk in rechunk([eeg], 10):
         for event in decoder.feed(chunk):
