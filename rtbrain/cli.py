@@ -12,7 +12,7 @@ from typing import Literal
 import click
 
 from rtbrain import __version__
-from rtbrain.cli_checks import parity
+from rtbrain.cli_checks import doctor, parity
 from rtbrain.cli_data import data
 from rtbrain.cli_evaluate import evaluate
 from rtbrain.cli_live import keys, replay, session, streams
@@ -40,6 +40,7 @@ main.add_command(streams)
 main.add_command(stream)
 main.add_command(watch)
 main.add_command(parity)
+main.add_command(doctor)
 main.add_command(keys)
 main.add_command(session)
 

@@ -1,4 +1,4 @@
-"""The commands that tell whether all is well: `parity`."""
+"""The commands that tell whether all is well: `parity` and `doctor`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_options import PATH, SEED, STREAM, UNIT
+from rtbrain.cli_options import DASHBOARD_PORT, OUTPUT_PORT, PATH, SEED, STREAM, UNIT
 
 if TYPE_CHECKING:
     from rtbrain.decoder.session import Device
 
 
 @click.command()
-@click.argument("bundle", type=PATH)
+@click.argument("bundle")
 @click.argument("file", type=PATH)
 @click.option("--start", "start_s", type=click.FloatRange(0), default=0.0, help="First second to use.")
 @click.option("--stop", "stop_s", type=click.FloatRange(0), help="Second to stop at.  [default: the end]")
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @UNIT
 @STREAM
 def parity(
-    bundle: Path,
+    bundle: str,
     file: Path,
     start_s: float,
     stop_s: float | None,
@@ -44,7 +44,8 @@ def parity(
 
     keep_on_this_machine()
     from rtbrain.console import progress_bar
-    from rtbrain.decoder.bundle import PARITY, find_bundle, load_bundle
+    from rtbrain.decoder.bundle import PARITY, load_bundle
+    from rtbrain.decoder.find import find_bundle
     from rtbrain.parity import certify
 
     found = load_bundle(find_bundle(bundle))
@@ -66,3 +67,38 @@ def parity(
         f"{made.decisions_compared} of {made.decisions} decisions differ by "
         f"{made.largest_probability_difference:.1e} at the most\nwrote {found.folder / PARITY}"
     )
+
+
+@click.command()
+@click.option("--lsl", "wanted", metavar="NAME", help="Listen to this stream, too: its name, type or source id.")
+@click.option("--bundle", help="Trained model: folder, or name.  [default: as for `rtbrain stream`]")
+@click.option("--seconds", type=click.FloatRange(1, 600), default=5.0, help="How long to listen.")
+@click.option("--unit", type=click.Choice(["V", "mV", "uV", "nV"]), help="What the numbers are, if the stream errs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(wanted: str | None, bundle: str | None, seconds: float, unit: str | None, as_json: bool) -> None:
+    """Check this machine, a bundle and a live stream, and say in words what is wrong.
+
+    The exit code is 2 if something would keep `rtbrain stream` from decoding.
+
+    Example: rtbrain doctor --lsl EEG --bundle neurolong-demo
+    """
+    import json
+    from dataclasses import asdict
+    from functools import partial
+
+    from rtbrain.console import progress_bar, show_findings
+    from rtbrain.doctor import check_bundle, check_machine
+    from rtbrain.doctor_stream import check_stream
+
+    findings = list(check_machine({"output": OUTPUT_PORT, "dashboard": DASHBOARD_PORT}))
+    about, found = check_bundle(bundle)
+    findings += about
+    if wanted is not None:
+        with progress_bar() as progress:
+            findings += check_stream(wanted, found, unit, seconds, partial(progress, f"listening to {wanted}"))
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in findings]))
+    else:
+        show_findings([(each.what, each.verdict, each.text) for each in findings])
+    if any(each.verdict == "bad" for each in findings):
+        click.get_current_context().exit(2)

@@ -21,6 +21,9 @@ UNIT = click.option(
     help="What the stored numbers are, if the file errs or is silent.",
 )
 STREAM = click.option("--stream", help="Name or id of the stream to take from an XDF file with several.")
+OUTPUT_PORT = 5556
+"""Where the decoder publishes unless told otherwise."""
+DASHBOARD_PORT = 5006
 SEED = click.option("--seed", type=click.IntRange(0), default=0)
 EXTRAS = {
     "mne": "files",

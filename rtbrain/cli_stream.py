@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_options import PATH
+from rtbrain.cli_options import OUTPUT_PORT, PATH
 from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from rtbrain.decoder.session import Device
 
-ENDPOINT = "tcp://127.0.0.1:5556"
+ENDPOINT = f"tcp://127.0.0.1:{OUTPUT_PORT}"
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command()
 @click.option("--lsl", "wanted", required=True, metavar="NAME", help="Name, type or source id of the LSL stream.")
 @click.option(
-    "--bundle", "folder", type=FOLDER, help="Trained model.  [default: RTBRAIN_BUNDLE, or the only in models]"
+    "--bundle", "given", help="Trained model: folder, or name.  [default: RTBRAIN_BUNDLE, or the only one in models]"
 )
 @click.option("--zmq", "endpoint", default=ENDPOINT, help="Where to publish; port 0 takes a free one.")
 @click.option("--lsl-out", metavar="NAME", help="Publish decisions as an LSL stream of this name, too.")
@@ -37,7 +37,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--insecure", is_flag=True, help="Let output leave this machine without keys.")
 def stream(
     wanted: str,
-    folder: Path | None,
+    given: str | None,
     endpoint: str,
     lsl_out: str | None,
     markers: str | None,
@@ -58,11 +58,12 @@ def stream(
         raise ConfigError("--reset-on needs --markers NAME, the stream that the markers come from")
     if (key is None) != (clients is None):
         raise ConfigError("--key and --clients belong together: the decoder's own key, and those who may listen")
-    from rtbrain.decoder.bundle import find_bundle, load_bundle
+    from rtbrain.decoder.bundle import load_bundle
+    from rtbrain.decoder.find import find_bundle
     from rtbrain.lsl_scope import keep_on_this_machine
     from rtbrain.security import load_server_keys
 
-    bundle = load_bundle(find_bundle(folder))
+    bundle = load_bundle(find_bundle(given))
     keys = None if key is None or clients is None else load_server_keys(key, clients)
     if local:
         keep_on_this_machine()

@@ -1,6 +1,6 @@
 """What commands show on the screen: progress bars and tables."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -143,3 +143,12 @@ def show_inspection(found: Inspection) -> None:
         rows.add_row("note", note)
     console.print(f"[bold]{escape(found.path)}[/bold]")
     console.print(rows)
+
+
+def show_findings(findings: Sequence[tuple[str, str, str]]) -> None:
+    """Print what checks found: what was looked at, a verdict (ok, note or bad), and why."""
+    styles = {"ok": "green", "note": "yellow", "bad": "bold red"}
+    for what, verdict, text in findings:
+        console.print(f"[{styles[verdict]}]{verdict:<5}[/] [bold]{what}[/bold]: {escape(text)}")
+    n = sum(verdict == "bad" for _, verdict, _ in findings)
+    console.print("all is well" if not n else f"{n} thing(s) to put right before decoding", style="bold")

@@ -19,6 +19,7 @@ from rtbrain.conditioning.channels import PickChannels
 from rtbrain.conditioning.continuity import Continuity, ContinuityCounts
 from rtbrain.conditioning.quality import Quality
 from rtbrain.decoder.bundle import Bundle, calibrated, load_bundle
+from rtbrain.decoder.find import find_bundle
 from rtbrain.decoder.session import Device, StepModel, load_step
 from rtbrain.errors import ConfigError, RateError, StreamError
 from rtbrain.messages import Break, Chunk, StreamInfo, Tokens
@@ -69,7 +70,7 @@ class Decoder:
     Parameters
     ----------
     bundle : str, Path or Bundle
-        The bundle's folder; its files are verified.
+        The bundle's folder, or its name in ./models or among the shipped ones; its files are verified.
     rate_hz : float
         Samples per second of the stream.
     channels : sequence of str
@@ -97,7 +98,7 @@ class Decoder:
         device: Device = "auto",
         model: StepModel | None = None,
     ) -> None:
-        self.bundle = bundle if isinstance(bundle, Bundle) else load_bundle(bundle)
+        self.bundle = bundle if isinstance(bundle, Bundle) else load_bundle(find_bundle(bundle))
         self.model = model or load_step(self.bundle.step, device)
         self.source_info = StreamInfo(rate_hz, tuple(channels), unit)
         chain = build(self.bundle.recipe, self.bundle.templates)

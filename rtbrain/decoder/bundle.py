@@ -26,7 +26,6 @@ from rtbrain.published import StateStatistics
 CARD, DECODER, STEP = "bundle.json", "decoder.onnx", "step.onnx"
 PARITY = "parity.json"
 """The certificate beside a bundle that names its hash; made after it, so not one of its files."""
-VARIABLE = "RTBRAIN_BUNDLE"
 FORMAT = 1
 
 _FILES = (DECODER, STEP, template_folder.NPZ, template_folder.JSON)
@@ -185,20 +184,6 @@ def load_bundle(folder: str | Path) -> Bundle:
         recipe = replace(recipe, channels=replace(recipe.channels, names=templates.channels))
     own = {each.name: getattr(card, each.name) for each in fields(Card)}
     return Bundle(**own, folder=folder, templates=templates, recipe=recipe, sha256=_sha256(content))
-
-
-def find_bundle(given: Path | None = None, models: Path = Path("models")) -> Path:
-    """Return the folder that is meant: the given one, else that of RTBRAIN_BUNDLE, else the only one in `models`."""
-    if given is not None:
-        return given
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    there = sorted(path.parent for path in models.glob(f"*/{CARD}") if not path.parent.name.startswith("."))
-    if len(there) == 1:
-        return there[0]
-    found = f"{models} holds {', '.join(path.name for path in there)}" if there else f"there is none in {models}"
-    how = "name one by --bundle DIR" if there else "make one by `rtbrain train`, or name one by --bundle DIR"
-    raise ConfigError(f"which bundle is to be used? {found}; {how} or by {VARIABLE}")
 
 
 def _check_fit(bundle: Bundle) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rtbrain.decoder.bundle import CARD, Bundle, Trust, calibrated, find_bundle, load_bundle, save_bundle
+from rtbrain.decoder.bundle import CARD, Bundle, Trust, calibrated, load_bundle, save_bundle
 from rtbrain.decoder.session import load_step
-from rtbrain.errors import BundleError, ConfigError, RtbrainError
+from rtbrain.errors import BundleError, ConfigError
 from rtbrain.microstates.templates import fingerprint
 from rtbrain.training.export import export
 from tests.unit.decoder.bundle_cases import card, make_bundle, templates_for
@@ -108,23 +108,6 @@ def test_graphs_of_another_model_leave_nothing_behind(made: Bundle, tmp_path: Pa
         with pytest.raises(BundleError, match="export the model that belongs to them"):
             save_bundle(tmp_path / "new", card(classes=classes), made.templates, tmp_path / "graphs")
     assert [path.name for path in tmp_path.iterdir()] == ["graphs"]
-
-
-def test_which_bundle(made: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RTBRAIN_BUNDLE", raising=False)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="there is none in models; make one by `rtbrain train`") as error:
-        find_bundle()
-    assert isinstance(error.value, RtbrainError)
-    assert error.value.exit_code == 2
-    shutil.copytree(made.folder, tmp_path / "models" / "one")
-    assert find_bundle() == Path("models/one")
-    shutil.copytree(made.folder, tmp_path / "models" / "two")
-    with pytest.raises(ConfigError, match="models holds one, two; name one by --bundle DIR"):
-        find_bundle()
-    monkeypatch.setenv("RTBRAIN_BUNDLE", "elsewhere")
-    assert find_bundle() == Path("elsewhere")
-    assert find_bundle(Path("given")) == Path("given")
 
 
 def test_temperature_acts_on_the_logits() -> None:
