@@ -258,7 +258,8 @@ class Decoder:
         bundle, origin_s = self.bundle, self._grid.origin_s
         values = calibrated(answer.probabilities, bundle.temperature)
         context_s, wait_s = answer.end_s - answer.start_s, signal_s - answer.end_s
-        quality = self._coverage * self._fit.quality()
+        # Tokens tell of channels that were bad a moment ago; those that are bad now may not be in any token yet.
+        quality = self._coverage * min(self._fit.quality(), self._quality.good_share_now)
         return Decision(
             signal_s=signal_s,
             stamp_s=None if origin_s is None else origin_s + signal_s,

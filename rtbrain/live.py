@@ -1,6 +1,8 @@
 """The live decoder: an LSL stream in, decisions out, and never silent about what it does not know."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter, sleep
 from typing import Final
@@ -98,7 +100,8 @@ class Live:
             stream = self._wait()
             if stream is not None:
                 self._connect(stream)
-                self._loop()
+                with short_collections():
+                    self._loop()
             trouble = STOPPED
         except RtbrainError as error:
             trouble = str(error)
@@ -226,3 +229,14 @@ class Live:
                 self._markers.close()
             if source is not None:
                 source.close()
+
+
+@contextmanager
+def short_collections() -> Iterator[None]:
+    """Keep what was loaded so far out of the garbage collector's sight: walking all of it would delay decisions."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

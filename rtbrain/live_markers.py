@@ -7,9 +7,9 @@ from time import monotonic
 from typing import Any, Final
 
 import pylsl
-from pylsl.util import TimeoutError as LslTimeoutError
 
 from rtbrain.decoder_api import Decoder
+from rtbrain.errors import SourceError
 from rtbrain.published import MarkerEcho
 from rtbrain.sources.lsl import LslSource
 from rtbrain.sources.lsl_find import LOOK_S, LslStream, only
@@ -38,6 +38,8 @@ class MarkerWatch:
         self._markers: LslMarkers | None = None
         self._resolver: Any = None
         self._since_s = 0.0
+        self._had_one = False
+        self._said = ""
         self._held: list[Marker] = []  # until the EEG's clock is known
         self._echoes: deque[MarkerEcho] = deque(maxlen=MOST_ECHOED)
 
@@ -48,7 +50,7 @@ class MarkerWatch:
             return
         self._held += self._markers.pull()
         if self._markers.lost:
-            self._tell(f"the marker stream {self._wanted!r} is gone; waiting for it to come back")
+            self._say_once(f"the marker stream {self._wanted!r} is gone; waiting for it to come back")
             self._markers = None
         if source.offset_s is None or decoder.origin_s is None:
             return
@@ -77,12 +79,20 @@ class MarkerWatch:
         if monotonic() - self._since_s < LOOK_S:
             return
         self._since_s = monotonic()
-        found = only([LslStream.of(handle) for handle in self._resolver.results()], self._wanted)
-        if found is None:
-            return
         try:
+            found = only([LslStream.of(handle) for handle in self._resolver.results()], self._wanted)
+            if found is None:
+                return
             self._markers = LslMarkers(found)
-        except LslTimeoutError:  # announced, but its program is ending or not ready yet
+        except SourceError as error:
+            if not self._had_one:
+                raise
+            self._say_once(f"{error}")  # decoding goes on: no marker is worth the session
             return
-        self._resolver = None
-        self._tell(f"markers come from {found}")
+        self._resolver, self._had_one = None, True
+        self._say_once(f"markers come from {found}")
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._tell(text)
+        self._said = text

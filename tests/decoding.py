@@ -74,9 +74,17 @@ class Decoding:
         self.messages += [] if message is None else [message]
         return message
 
-    def until(self, done: Callable[[Message], bool]) -> Message:
-        """Receive until a message of interest comes, and return it."""
+    @property
+    def now(self) -> int:
+        """Number of messages so far: what comes after this may be asked for `since` it."""
+        return len(self.messages)
+
+    def until(self, done: Callable[[Message], bool], since: int | None = None) -> Message:
+        """Receive until a message of interest comes, and return it; it may have come already, since that number."""
         deadline = time.monotonic() + PATIENCE_S
+        for message in self.messages[len(self.messages) if since is None else since :]:
+            if done(message):
+                return message
         while time.monotonic() < deadline:
             message = self.receive()
             if message is not None and done(message):
@@ -108,6 +116,16 @@ def status_is(*states: str) -> Callable[[Message], bool]:
     return lambda message: message["topic"] == "status" and message["state"] in states
 
 
+def reached(signal_s: float) -> Callable[[Message], bool]:
+    """Tell a decision at this second of signal or later."""
+    return lambda message: is_state(message) and message["signal_s"] >= signal_s - 1e-6
+
+
+def newest_status(decoding: Decoding) -> Message:
+    """Return a status that was made after everything so far."""
+    return decoding.until(lambda message: message["topic"] == "status")
+
+
 class Amplifier:
     """Synthetic EEG on LSL: sent when told to, with stamps that run on by the number of samples."""
 
@@ -129,16 +147,26 @@ class Amplifier:
     def heard(self) -> None:
         assert self.outlet.wait_for_consumers(PATIENCE_S)
 
-    def send(self, seconds: float, data: np.ndarray | None = None, skip_s: float = 0.0) -> None:
-        """Send the next seconds at once, perhaps after some that get lost."""
+    def send(self, seconds: float, data: np.ndarray | None = None, skip_s: float = 0.0, rate_hz: float = RATE) -> None:
+        """Send the next seconds at once, perhaps after some that get lost, or stamped at another rate than declared."""
         n = round(seconds * RATE)
         self.at += round(skip_s * RATE)
         self.stamp_s += skip_s
         rows = self.data[self.at : self.at + n] if data is None else data
         assert len(rows) == n, "the amplifier has no more signal"
-        self.outlet.push_chunk(np.ascontiguousarray(rows[:, self.order]), (self.stamp_s + np.arange(n) / RATE).tolist())
+        self.outlet.push_chunk(
+            np.ascontiguousarray(rows[:, self.order]), (self.stamp_s + np.arange(n) / rate_hz).tolist()
+        )
         self.at += n
-        self.stamp_s += n / RATE
+        self.stamp_s += n / rate_hz
+
+    def play(self, seconds: float) -> float:
+        """Send the next seconds in real time, a tenth at a time; return the first sample's stamp."""
+        first_s = self.stamp_s = pylsl.local_clock()
+        for _ in range(round(10 * seconds)):
+            time.sleep(max(0.0, self.stamp_s + 0.1 - pylsl.local_clock()))
+            self.send(0.1)
+        return first_s
 
     def close(self) -> None:
         self.outlet = None

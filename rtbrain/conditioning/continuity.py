@@ -15,6 +15,7 @@ deviation from the grid is smoothed over a few seconds, so jitter cancels. What 
 Everything is counted in `counts`.
 """
 
+from collections import deque
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -33,6 +34,10 @@ SLIP = 0.75
 
 GROSS = 0.25
 """Share of samples added or dropped, slips or not, above which the declared rate must be wrong."""
+
+RATE_S = 120.0
+"""The rate is judged over so much of the newest signal: a device that changes it after hours is found out as soon as
+one that does so early."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class Continuity:
         self._last: FloatArray | None = None  # the newest row, for interpolation
         self._stamp = 0.0  # the newest row's time stamp, also of one that was dropped
         self._repeating = False  # that row was dropped as a repeat
+        self._changes: deque[tuple[int, int, bool]] = deque()  # of the newest signal: at, samples added, by a slip
+        self._net = self._slips = 0  # their sums
 
     def open(self, info: StreamInfo) -> StreamInfo:
         """Start a new grid at sample 0."""
@@ -96,6 +103,8 @@ class Continuity:
         self.counts, self.origin_s = ContinuityCounts(), None
         self._next, self._smooth, self._last = 0, 0.0, None
         self._repeating = False
+        self._changes.clear()
+        self._net = self._slips = 0
         return info
 
     def process(self, x: Chunk) -> list[Chunk | Break]:
@@ -170,7 +179,7 @@ class Continuity:
         if jump[i] >= -self.settings.break_ms / 1000:
             self.counts.repeated += 1
             self._repeating = True
-            self._check_rate()
+            self._check_rate(-1)
             return row + i + 1
         self.counts.clock_steps += 1
         self.counts.breaks += 1
@@ -190,7 +199,7 @@ class Continuity:
         if gap_ms <= self.settings.fill_ms:
             self.counts.filled += missing
             self._fill(out, x.data[row], missing)
-            self._check_rate()
+            self._check_rate(missing)
             return
         self.counts.lost += missing
         self.counts.breaks += 1
@@ -221,20 +230,32 @@ class Continuity:
             self._emit(out, x, row, row + 1)
         else:
             self.counts.slipped_out += 1
-        self._check_rate()
+        self._check_rate(sign, slip=True)
         return row + 1
 
-    def _check_rate(self) -> None:
-        """Refuse a stream whose stamps contradict its declared rate, after the first ten seconds."""
-        counts = self.counts
-        slips = counts.slipped_in + counts.slipped_out
-        net = abs(counts.filled - counts.repeated + counts.slipped_in - counts.slipped_out)
-        few = slips <= self.settings.max_rate_error * self._next and net <= GROSS * self._next
+    def _check_rate(self, added: int, slip: bool = False) -> None:
+        """Refuse a stream whose stamps contradict its declared rate, after the first ten seconds.
+
+        Parameters
+        ----------
+        added : int
+            Samples that were just added to the grid; negative if they were dropped.
+        slip : bool
+            It was the grid that slipped.
+        """
+        window = RATE_S * self._rate
+        self._changes.append((self._next, added, slip))
+        self._net, self._slips = self._net + added, self._slips + slip
+        while self._changes[0][0] < self._next - window:
+            _, earlier, was_slip = self._changes.popleft()
+            self._net, self._slips = self._net - earlier, self._slips - was_slip
+        seen = min(self._next, window)
+        few = self._slips <= self.settings.max_rate_error * seen and abs(self._net) <= GROSS * seen
         if self._next > 10 * self._rate and not few:
             raise RateError(
                 f"the stream declares {self._rate:g} Hz, but its stamps differ from that by more than "
-                f"{self.settings.max_rate_error:.0%} ({max(slips, net)} of {self._next} samples had to be added or "
-                "dropped); correct the declared rate"
+                f"{self.settings.max_rate_error:.0%} ({max(self._slips, abs(self._net))} of the newest {seen:.0f} "
+                "samples had to be added or dropped); correct the declared rate"
             )
 
     def _restart_clock(self, stamp: float) -> None:

@@ -128,6 +128,11 @@ class Quality:
         """Channels that are bad at the moment."""
         return tuple(name for name, good in zip(self._channels, self._good.tolist(), strict=True) if not good)
 
+    @property
+    def good_share_now(self) -> float:
+        """Share of the channels that are good at the moment; 1 before the stage was opened."""
+        return float(self._good.mean()) if len(self._channels) else 1.0
+
     def bad_share(self) -> dict[str, float]:
         """Return the share of time during which channels were bad, worst first; those always good are left out."""
         shares = dict(zip(self._channels, (self.bad_samples / max(1, self.samples)).tolist(), strict=True))

@@ -16,6 +16,10 @@ HIGH_WATER_MARK: Final = 20_000
 LINGER_MS: Final = 1000
 """At the end, for so long what was not sent yet is still being sent."""
 
+MAX_INCOMING_BYTES: Final = 512
+"""Of what listeners send: subscriptions, and the handshake with keys, whose longest part has about 300 bytes. ZeroMQ
+keeps subscriptions byte by byte, so that long ones would fill the memory."""
+
 _HANDSHAKE_MS: Final = 10_000
 
 
@@ -66,7 +70,7 @@ class ZmqPublisher:
         self._socket: Any = self._context.socket(zmq.PUB)
         self._socket.setsockopt(zmq.SNDHWM, high_water_mark)
         self._socket.setsockopt(zmq.LINGER, LINGER_MS)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_BYTES)  # of what listeners send: their subscriptions
+        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_INCOMING_BYTES)
         self._socket.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
         if endpoint.startswith("tcp://["):
             self._socket.setsockopt(zmq.IPV6, 1)

@@ -26,12 +26,7 @@ from tests.parity.test_recordings_cuts import default_recipe, some_maps, tokens
 from tests.system.test_cli import invoke, refused
 from tests.system.test_live_io import replaying, running
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return make_bundle(tmp_path_factory.mktemp("models") / "small")
+pytestmark = [pytest.mark.slow, pytest.mark.live]
 
 
 @pytest.mark.parametrize(

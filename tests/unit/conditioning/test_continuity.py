@@ -229,6 +229,18 @@ def test_a_wrong_rate_is_refused_at_the_same_sample_however_cut(declared: float,
     assert len(messages) == 1
 
 
+@pytest.mark.parametrize("error", [0.015, -0.02, 0.3])
+def test_a_rate_that_changes_after_an_hour_is_refused_within_two_minutes(error: float) -> None:
+    hour, after = round(3600 * RATE), round(120 * RATE)
+    times = stamps(hour)
+    changed = times[-1] + np.arange(1, after + 1) / (RATE * (1 + error))
+    stage = Continuity(ContinuitySettings())
+    stage.open(StreamInfo(RATE, ("A",)))
+    stage.process(Chunk(np.zeros((hour, 1)), times=times))
+    with pytest.raises(RateError, match="of the newest 30000 samples"):
+        stage.process(Chunk(np.zeros((after, 1)), times=changed))
+
+
 def test_a_lossy_stream_of_the_right_rate_is_taken() -> None:
     """Three samples lost in each hundred: twelve milliseconds at a time, filled and counted, but no wrong rate."""
     times = stamps(10_000)

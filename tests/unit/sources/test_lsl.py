@@ -1,5 +1,8 @@
 """Live streams, real ones on this machine: found, read whole, watched, and looked for again."""
 
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -11,7 +14,7 @@ from rtbrain.messages import Break, Chunk
 from rtbrain.sources import lsl_find
 from rtbrain.sources.lsl import LslSettings, LslSource
 from rtbrain.sources.lsl_find import find_stream, visible_streams
-from rtbrain.sources.lsl_markers import LslMarkers
+from rtbrain.sources.lsl_markers import LslMarkers, readable
 from rtbrain.sources.lsl_watch import Watch, WatchSettings
 from tests import lsl
 
@@ -126,6 +129,53 @@ class TestReading:
         assert [marker.text for marker in markers] == ["trial 1"]
         assert abs(markers[0].time_s - at_s) < 0.01
         source.close()
+
+
+MARKING = """
+import sys, time, pylsl
+outlet = pylsl.StreamOutlet(pylsl.StreamInfo(sys.argv[1], "Markers", 1, 0.0, "string", sys.argv[1]))
+outlet.wait_for_consumers(60)
+outlet.push_sample(["go"])
+time.sleep(60)
+"""
+
+
+def test_a_marker_stream_that_does_not_answer_holds_nobody_up():
+    """Its program hangs after it was found; connecting returns at once, and is done when the program goes on."""
+    name = lsl.name()
+    with subprocess.Popen([sys.executable, "-c", MARKING, name]) as program:
+        try:
+            found = lsl.seen(name)
+            program.send_signal(signal.SIGSTOP)
+            source = LslMarkers(found)
+            for _ in range(20):
+                assert source.pull() == []
+            program.send_signal(signal.SIGCONT)
+            markers, deadline = [], time.monotonic() + lsl.PATIENCE_S
+            while not markers and time.monotonic() < deadline:
+                markers = source.pull()
+                time.sleep(0.02)
+            assert [marker.text for marker in markers] == ["go"]
+            source.close()
+        finally:
+            program.kill()
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"trial 1", "trial 1"),
+        ("Bär ☺".encode(), "Bär ☺"),
+        (b"a\x1b[2J\nb", "a\\x1b[2J\\nb"),
+        (b"\xe4", "\\xe4"),
+        ("\u202egnp".encode(), "\\u202egnp"),
+        (b"x" * 300, "x" * 300),
+        (b"x" * 301, "x" * 297 + "..."),
+        (b"\x1b" * 100, ("\\x1b" * 100)[:297] + "..."),
+    ],
+)
+def test_what_is_no_text_is_spelt_out(raw, shown):
+    assert readable(raw) == shown
 
 
 class TestWatch:
