@@ -15,8 +15,9 @@ from rtbrain import __version__
 from rtbrain.cli_checks import doctor, parity
 from rtbrain.cli_data import data
 from rtbrain.cli_evaluate import evaluate
-from rtbrain.cli_live import keys, replay, session, streams
+from rtbrain.cli_live import keys, replay, streams
 from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Group, check_file, expanded
+from rtbrain.cli_session import session
 from rtbrain.cli_simulate import simulate
 from rtbrain.cli_stream import stream, watch
 from rtbrain.cli_templates import templates

@@ -1,4 +1,4 @@
-"""The commands around the live decoder: `replay`, `streams`, `keys` and `session`."""
+"""The commands around the live decoder: `replay`, `streams` and `keys`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from rtbrain.cli_options import PATH, STREAM, UNIT
-from rtbrain.errors import SinkError
+from rtbrain.cli_options import PATH, STREAM, UNIT, on_signals
 
 
 @click.command()
@@ -43,9 +42,6 @@ def replay(
 
     Example: rtbrain replay session.edf --name EEG --loop
     """
-    import signal
-    from threading import Event
-
     from rtbrain.faults import Faults, load_faults
     from rtbrain.lsl_scope import keep_on_this_machine
 
@@ -58,9 +54,7 @@ def replay(
 
     recording = open_recording(file, unit=unit, stream=stream)
     source = between(recording, start_s, stop_s)
-    stopping = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    stop = on_signals()
     settings = ReplaySettings(name, speed, loop, chunk_ms, wait, source_id)
     markers = recording.markers()
     click.echo(
@@ -73,7 +67,7 @@ def replay(
         def show(_: ReplayReport, at_s: float) -> None:
             progress(f"sending {name}", (at_s % source.duration_s) / source.duration_s)
 
-        done = Replay(source, settings, faults, markers, stopping.is_set, show).run()
+        done = Replay(source, settings, faults, markers, stop, show).run()
     click.echo(
         f"{'stopped after' if done.stopped else 'sent'} {done.samples} samples and {done.markers} markers, "
         f"{done.passes} whole pass(es); no chunk was later than {1000 * done.latest_s:.1f} ms"
@@ -127,27 +121,3 @@ def keys_new(folder: Path, name: str) -> None:
 
     public, secret = new_keys(folder, name)
     click.echo(f"wrote {secret} (keep it secret) and {public} (copy it to the other side)")
-
-
-@click.group()
-def session() -> None:
-    """Look at session logs."""
-
-
-@session.command("check")
-@click.argument("folder", type=PATH)
-@click.option("--salvage", type=click.Path(path_type=Path, dir_okay=False), help="Write what is sound to this file.")
-def session_check(folder: Path, salvage: Path | None) -> None:
-    """Verify a session log line by line: checksums, missing lines, cut ends.
-
-    Example: rtbrain session check logs/today --salvage sound.jsonl
-    """
-    from rtbrain.sinks.session_check import check_session, salvage_session
-
-    report = check_session(folder)
-    for line in report.lines():
-        click.echo(line)
-    if salvage is not None:
-        click.echo(f"wrote {salvage_session(folder, salvage)} sound lines to {salvage}")
-    if not report.sound:
-        raise SinkError(f"{folder} is damaged; `--salvage FILE` keeps what is sound")

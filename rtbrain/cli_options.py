@@ -12,6 +12,8 @@ import click
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rtbrain.pipeline import Recipe
 
 PATH = click.Path(path_type=Path)
@@ -120,3 +122,14 @@ def number_range(text: str) -> tuple[int, ...]:
     if not (first.isdigit() and last.isdigit()) or not 1 <= int(first) < int(last) <= 64:
         raise ConfigError(f"--scan {text!r} is no rising range within 1 to 64 states; write for example --scan 3:12")
     return tuple(range(int(first), int(last) + 1))
+
+
+def on_signals() -> Callable[[], bool]:
+    """Return a function that tells whether Ctrl-C was pressed, or the process was asked to end."""
+    import signal
+    from threading import Event
+
+    stopping = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    return stopping.is_set

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_options import OUTPUT_PORT, PATH
+from rtbrain.cli_options import OUTPUT_PORT, PATH, on_signals
 from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rtbrain.decoder.session import Device
 
 ENDPOINT = f"tcp://127.0.0.1:{OUTPUT_PORT}"
@@ -72,7 +70,7 @@ def stream(
     from rtbrain.live_outputs import open_outputs
     from rtbrain.live_state import has_parity
 
-    stop = _on_signals()
+    stop = on_signals()
     with open_outputs(endpoint, bundle.classes, keys=keys, lsl_name=lsl_out, log=log, insecure=insecure) as outputs:
         _say(f"publishing on {outputs.zmq.endpoint}")
         model = load_step(bundle.step, device)
@@ -104,19 +102,8 @@ def watch(endpoint: str, key: Path | None, server: Path | None, seconds: float |
     from rtbrain.watching import watch_output
 
     keys = None if key is None or server is None else load_client_keys(key, server)
-    watch_output(endpoint, keys, _on_signals(), seconds, plain=plain)
+    watch_output(endpoint, keys, on_signals(), seconds, plain=plain)
 
 
 def _say(text: str) -> None:
     click.echo(text)  # flushes, so that whoever reads the output sees it at once
-
-
-def _on_signals() -> Callable[[], bool]:
-    """Return a function that tells whether Ctrl-C was pressed, or the process was asked to end."""
-    import signal
-    from threading import Event
-
-    stopping = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    return stopping.is_set

@@ -73,6 +73,9 @@ def _multicast() -> Finding:
         reason = f" ({error})"
     else:
         reason = ""
+    finally:
+        inlet.close_stream()  # before its stream ends, which liblsl would call an error
+        del inlet
     if sample != [42.0]:
         return Finding(
             "multicast",

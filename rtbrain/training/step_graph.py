@@ -21,7 +21,10 @@ Array = NDArray[np.generic]
 
 
 def decoder_graph(model: BrainToken) -> onnx.ModelProto:
-    """Return the graph from `ids` (T,) and `attributes` (T, a) to `logits`, for any T from 1 on."""
+    """Return the graph from `ids` (T,) and `attributes` (T, a) to `logits`, for any T from 1 on.
+
+    `attention_i` (h, 1 + T and more) is what each head of layer i looks at: CLS itself, the tokens, and padding (0).
+    """
     parts = _Parts(model)
     g, w = parts.g, parts.window
     ids = g.input("ids", np.int64, ["tokens"])
@@ -47,7 +50,8 @@ def decoder_graph(model: BrainToken) -> onnx.ModelProto:
         z = parts.norm(f"{i}.norm", block.norm_interaction, tokens)
         flat = g.op("Reshape", z, g.ints(-1, parts.width))
         own = parts.norm(f"{i}.norm", block.norm_interaction, cls)
-        mean = parts.attend(parts.fold(i, block, own), own, [(flat, visible)])
+        mean, weights = parts.attend(parts.fold(i, block, own), own, [(flat, visible)])
+        g.output(f"attention_{i}", weights, np.float32, [parts.heads, "attended"])
         cls = parts.refine(i, block, cls, parts.unfold(i, block, mean))
         if i < len(parts.blocks) - 1:
             tokens = parts.refine(i, block, tokens, parts.transitions(i, block, z, mask))
@@ -88,7 +92,7 @@ def step_graph(model: BrainToken, capacity: int) -> onnx.ModelProto:
             mean = parts.running(query, own, flat, visible, (peak, mass, sums))
         else:
             g.output(f"rows_{i}", flat, np.float32, [w, d])
-            mean = parts.attend(query, own, [(caches[i - 1], cached), (flat, visible)])
+            mean, _ = parts.attend(query, own, [(caches[i - 1], cached), (flat, visible)])
         cls = parts.refine(i, block, cls, parts.unfold(i, block, mean))
         if i < len(parts.blocks) - 1:
             tokens = parts.refine(i, block, tokens, parts.transitions(i, block, z, mask))
@@ -179,8 +183,11 @@ class _Parts:
         matrix = self.g.weight(f"{i}.unfold", np.einsum("hkd,ehk->hde", value, output).reshape(-1, self.width))
         return self.g.op("MatMul", self.g.op("Reshape", mean, self.g.ints(1, -1)), matrix)
 
-    def attend(self, query: str, own: str, parts: list[tuple[str, str]]) -> str:
-        """Return each head's mean (h, d) over `own` (1, d) and the rows (n, d) of each part that its mask shows."""
+    def attend(self, query: str, own: str, parts: list[tuple[str, str]]) -> tuple[str, str]:
+        """Return each head's mean (h, d) over `own` (1, d) and the rows (n, d) of each part that its mask shows.
+
+        The second value are the weights of that mean (h, 1 + n of all parts).
+        """
         g = self.g
         scores = [g.op("Gemm", query, own, transB=1)]
         for rows, visible in parts:
@@ -189,7 +196,8 @@ class _Parts:
         everything = [own, *(rows for rows, _ in parts)]
         sizes = g.op("Concat", *(g.op("Shape", rows, start=0, end=1) for rows in everything), axis=0)
         shares = g.op_many("Split", weights, sizes, n=len(everything), axis=1)
-        return g.op("Sum", *(g.op("MatMul", share, rows) for share, rows in zip(shares, everything, strict=True)))
+        mean = g.op("Sum", *(g.op("MatMul", share, rows) for share, rows in zip(shares, everything, strict=True)))
+        return mean, weights
 
     def running(self, query: str, own: str, rows: str, visible: str, state: tuple[str, str, str]) -> str:
         """As `attend` over all tokens so far, from sums over earlier blocks; put out the sums with this block.
