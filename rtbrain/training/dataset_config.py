@@ -94,7 +94,7 @@ class DatasetConfig:
     """Everything about a data set but its files."""
 
     name: str
-    reader: Literal["neurolong", "nssi", "seed", "deap", "mdd", "bids"]
+    reader: Literal["neurolong", "nssi", "seed", "deap", "mdd", "bids", "files"]
     tasks: dict[str, Task]
     protocol: Protocol
     title: str = ""

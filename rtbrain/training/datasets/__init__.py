@@ -10,13 +10,14 @@ from rtbrain.errors import SourceError
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import excerpt
 from rtbrain.training.dataset_config import ClassRule, Crop, DatasetConfig, Task
-from rtbrain.training.datasets import bids, deap, mdd, neurolong, nssi, seed
+from rtbrain.training.datasets import bids, deap, files, mdd, neurolong, nssi, seed
 from rtbrain.training.datasets.copies import without_copies
 from rtbrain.training.trials import Found, Problem, Trial, Value
 
 READERS: dict[str, Callable[[Path, DatasetConfig], Found]] = {
     "bids": bids.read,
     "deap": deap.read,
+    "files": files.read,
     "mdd": mdd.read,
     "neurolong": neurolong.read,
     "nssi": nssi.read,
