@@ -89,6 +89,8 @@ class Transformer(TokenBaseline):
     def __init__(self, states: tuple[int, ...], n_classes: int, dropout: float = 0.1, domains: int = 0) -> None:
         super().__init__(states, n_classes, WIDTH, domains)
         layer = nn.TransformerEncoderLayer(WIDTH, nhead=4, dim_feedforward=256, dropout=dropout, batch_first=True)
+        # Dropout of attention weights would make torch keep all T x T of them, of every head: several times the cost.
+        layer.self_attn.dropout = 0.0
         self.encoder = nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
 
     def pooled(self, h: Tensor, visible: Tensor) -> Tensor:

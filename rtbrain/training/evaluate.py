@@ -17,7 +17,7 @@ from rtbrain.training.evaluate_fold import FoldJob
 from rtbrain.training.evaluate_store import Answers, Slot, load_answers, slot_for
 from rtbrain.training.evaluate_workers import run_folds
 from rtbrain.training.folds import Fold, audit, folds
-from rtbrain.training.methods import NUISANCE, Method, TokenNeed
+from rtbrain.training.methods import NUISANCE, Adaptation, Method, TokenNeed, for_task, table_mode
 from rtbrain.training.nuisance import Audit, audit_task, load_audit, save_audit
 from rtbrain.training.nuisance.features import GROUPS, LENGTH, columns, measure
 from rtbrain.training.trial_cache import TrialCache
@@ -44,12 +44,21 @@ class Plan:
     content: dict[str, tuple[str, ...]]
     foreign: Mapping[TokenNeed, Templates] = field(default_factory=dict)
     """Templates of another data set to use instead of the folds' own; see `rtbrain.training.transfer`."""
+    probed: tuple[str, ...] = ()
+    """Methods that are probed, with the first seed: do answers flip with other people's filters and lines?"""
+    once: tuple[str, ...] = ()
+    """Methods that are run with the first seed only, as they cost too much."""
 
     @property
     def seconds(self) -> tuple[float, ...]:
         """Lengths of EEG that the shortest trial has."""
         shortest = min(trial.length_s for trial in self.chosen.trials) - self.recipe.warmup_ms / 1000
         return tuple(each for each in SECONDS if each < shortest)
+
+    @property
+    def adaptation(self) -> Adaptation:
+        """How all methods of the table adapt."""
+        return table_mode(self.methods)
 
     def folds(self) -> Iterator[tuple[int, Fold]]:
         """Yield the folds of every seed: each seed deals people out anew."""
@@ -93,6 +102,8 @@ def plan(
     task: str | None = None,
     optimistic: bool = False,
     n_seeds: int = 1,
+    probed: Sequence[str] = (),
+    once: Sequence[str] = (),
 ) -> Plan:
     """Fix what will be evaluated.
 
@@ -110,6 +121,10 @@ def plan(
         The protocol `paper`, to be compared with the paper's figures and nothing else.
     n_seeds : int
         How often people are dealt out to folds, and methods fitted, anew.
+    probed : sequence of str
+        Methods that are also asked about test recordings with the filters and lines of others; first seed only.
+    once : sequence of str
+        Methods that are run with the first seed only.
     """
     name, asked = config.task(task)
     chosen = choose(found, asked, config.crop)
@@ -122,7 +137,12 @@ def plan(
     recipe = replace(config.recipe, channels=replace(config.recipe.channels, names=names))
     hashes = {path: content_hash(path) for path in {path for trial in chosen.trials for path in trial.files}}
     content = {trial.name: tuple(hashes[path] for path in trial.files) for trial in chosen.trials}
-    return Plan(config, name, chosen, tuple(methods), optimistic, n_seeds, recipe, content)
+    table_mode(methods)
+    own = tuple(for_task(method, config, name) for method in methods)
+    known = {method.name for method in own}
+    if unknown := [each for each in (*probed, *once) if each not in known]:
+        raise ConfigError(f"{', '.join(unknown)} cannot be probed or run once: it is not among the methods of the plan")
+    return Plan(config, name, chosen, own, optimistic, n_seeds, recipe, content, probed=tuple(probed), once=tuple(once))
 
 
 def evaluate(
@@ -177,8 +197,13 @@ def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
     folder = out / "folds" / f"{planned.config.name}-{planned.task}"
     for seed, fold in planned.folds():
         audit(fold, planned.chosen.trials, planned.same_person, crop_s=crop_s)
-        rests_on = planned.rests_on(seed, fold)
-        own = [(method, slot_for(folder, method, fold.name, seed, rests_on)) for method in planned.methods]
+        first = seed == planned.config.protocol.seed
+        probed = planned.probed if first else ()
+        own = []
+        for method in planned.methods:
+            if first or method.name not in planned.once:
+                rests_on = planned.rests_on(seed, fold) | ({"probed": True} if method.name in probed else {})
+                own.append((method, slot_for(folder, method, fold.name, seed, rests_on)))
         slots += [slot for _, slot in own]
         todo = tuple((method, slot) for method, slot in own if load_answers(slot) is None)
         if todo:
@@ -197,6 +222,7 @@ def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
                 scratch=out / "scratch" / todo[0][1].key[:16],
                 nuisance={},
                 foreign=planned.foreign,
+                probed=probed,
             )
             jobs.append(job)
     return slots, jobs

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,11 +13,14 @@ from rtbrain.microstates.fit import FitSettings
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe
 from rtbrain.sources.chunking import Source
-from rtbrain.tokenizing import Tokenized
+from rtbrain.tokenizing import Tokenized, tokenize
+from rtbrain.training.band_powers import band_powers
+from rtbrain.training.conditioned import conditioned
 from rtbrain.training.corpus import Corpus, tokenise_corpus
 from rtbrain.training.evaluate_store import Answers, Slot, save_answers
 from rtbrain.training.folds import Fold, audit, groups
-from rtbrain.training.methods.base import HIDDEN, Example, Method, TokenNeed, with_bands
+from rtbrain.training.methods.base import HIDDEN, Example, Fitted, Method, TokenNeed, with_bands
+from rtbrain.training.nuisance.probes import ExchangeError, Probe, probe_filters, probe_lines
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials
 from rtbrain.training.trials import Trial
@@ -50,6 +54,8 @@ class FoldJob:
     nuisance: Mapping[str, tuple[float, ...]]
     foreign: Mapping[TokenNeed, Templates] = field(default_factory=dict)
     """Templates of another data set, used instead of the fold's own."""
+    probed: tuple[str, ...] = ()
+    """Methods that are also asked about the test recordings with other people's filters and lines."""
 
 
 def run_fold(job: FoldJob) -> int:
@@ -105,7 +111,21 @@ class FoldData:
             warmup_s=job.recipe.warmup_ms / 1000,
             tokens=partial(self._tokens, trial.name),
             powers=partial(job.cache.powers, trial, with_bands(job.recipe)),
+            samples=partial(job.cache.samples, trial, job.recipe),
             nuisance=job.nuisance.get(trial.name, ()),
+        )
+
+    def example_of(self, source: Source) -> Example:
+        """Return a recording that is no trial as methods see it."""
+        job = self._job
+        return Example(
+            name="altered",
+            person="",
+            label=HIDDEN,
+            warmup_s=job.recipe.warmup_ms / 1000,
+            tokens=lambda need: tokenize(source, self.templates(need)),
+            powers=lambda: band_powers(source, with_bands(job.recipe)),
+            samples=lambda: conditioned(source, job.recipe),
         )
 
     def _peaks(self, name: str, source: Source, recipe: Recipe, band: int) -> FloatArray:
@@ -131,13 +151,13 @@ def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
     check = partial(audit, fold, job.trials, job.same_person, crop_s=job.crop_s)
     check(fitted_on)
     train, validation = data.examples(fold.train), data.examples(fold.validation)
-    if job.optimistic and method.stops_early:
-        train, validation = train + validation, data.examples(fold.test)
-        fitted = method.fit(train, validation, job.seed)
-    else:
-        fitted = method.fit(train, validation, job.seed)
-        check({**fitted_on, **fitted.fitted_on})
     test = data.examples(fold.test, hidden=True)
+    target = test if method.adaptation == "transductive" else ()
+    if job.optimistic and method.stops_early:
+        fitted = method.fit(train + validation, data.examples(fold.test), job.seed, target)
+    else:
+        fitted = method.fit(train, validation, job.seed, target)
+        check({**fitted_on, **fitted.fitted_on})
     told = {"all": fitted.probabilities(test).tolist()}
     told |= {f"{seconds:g}": fitted.probabilities(test, seconds).tolist() for seconds in job.seconds}
     return Answers(
@@ -150,4 +170,22 @@ def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
         labels=tuple(example.label for example in data.examples(fold.test)),
         probabilities=told,
         facts=dict(fitted.facts),
+        probes=_probes(job, data, fitted) if method.name in job.probed else (),
     )
+
+
+def _probes(job: FoldJob, data: FoldData, fitted: Fitted) -> tuple[Probe, ...]:
+    """Ask about the test recordings with filters and lines of training people; none where there are none to take."""
+    trials = {trial.name: trial for trial in job.trials}
+    tests, training = ([trials[name] for name in side] for side in (job.fold.test, job.fold.train))
+
+    def decide(sources: Sequence[Source]) -> list[int]:
+        told = fitted.probabilities([data.example_of(source) for source in sources])
+        return [int(k) for k in told.argmax(axis=1)]
+
+    found: list[Probe] = []
+    for probe in (probe_filters, probe_lines):
+        with suppress(ExchangeError):
+            made = probe(decide, tests, training)
+            found += made if isinstance(made, list) else [made]
+    return tuple(found)

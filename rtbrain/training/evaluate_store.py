@@ -14,6 +14,7 @@ from rtbrain.config import parse
 from rtbrain.errors import RtbrainError, SourceError
 from rtbrain.training.corpus_cache import program
 from rtbrain.training.methods.base import Method
+from rtbrain.training.nuisance.probes import Probe
 from rtbrain.writing import replacing
 
 FORMAT = 1
@@ -45,6 +46,8 @@ class Answers:
     """By the seconds of EEG seen, or `all`: for each trial the probability of each class."""
     facts: dict[str, float]
     """What the method chose on the way."""
+    probes: tuple[Probe, ...] = ()
+    """What it said with the filters and lines of others in the test recordings."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ def _program(more: tuple[str, ...]) -> dict[str, str]:
         path = package / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
-    return {**program(), "evaluation": digest.hexdigest(), "scikit-learn": metadata.version("scikit-learn")}
+    packages = {name: metadata.version(name) for name in ("scikit-learn", "torch")}
+    return {**program(), "evaluation": digest.hexdigest(), **packages}
 
 
 def _safe(name: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from rtbrain.training.metrics import Answered, Difference, Interval, Scores, com
 from rtbrain.training.nuisance import Audit, one_line
 from rtbrain.writing import replacing
 
-OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates)"
+OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates, and choose the epoch of networks)"
 """Stands wherever such figures are printed."""
 
 
@@ -34,6 +34,9 @@ class Row:
     """Accuracy by the seconds of EEG seen, or `all`."""
     by_fold: dict[str, float]
     """Accuracy in each fold of each seed."""
+    n_seeds: int = 1
+    probes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By what was exchanged (`filters`, `lines`): answers that flipped, and answers asked for."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Evaluation:
     task: str
     classes: tuple[str, ...]
     protocol: str
+    adaptation: str
+    """Of all methods in the table but the yardsticks; see `rtbrain.training.methods.table_mode`."""
     label: str
     """Empty, or why the figures flatter."""
     harmonised: bool
@@ -65,12 +70,13 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
     answered = {method.name: _answered(answers, method.name, "all") for method in planned.methods}
     rows = []
     for name, own in answered.items():
-        against = {ref: compare(own, answered[ref]) for ref in REFERENCES if ref in answered and ref != name}
+        against = {ref: _compared(own, answered[ref]) for ref in REFERENCES if ref in answered and ref != name}
         over_time = {}
         for seconds in (*(f"{each:g}" for each in planned.seconds), "all"):
             at = score(_answered(answers, name, seconds))
             over_time[seconds] = at.accuracy, at.accuracy_interval
-        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name)))
+        n_seeds = len(own.probabilities)
+        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name), n_seeds, _flips(answers, name)))
     first = next(iter(answered.values()))
     harmonised = planned.recipe.harmonise is not None
     labels = [OPTIMISTIC] if planned.optimistic else []
@@ -81,6 +87,7 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         task=planned.task,
         classes=tuple(rule.name for rule in planned.config.tasks[planned.task].classes),
         protocol="paper" if planned.optimistic else "strict",
+        adaptation=planned.adaptation,
         label="; ".join(labels),
         harmonised=harmonised,
         n_people=len(first.names),
@@ -119,10 +126,29 @@ def _by_fold(answers: Sequence[Answers], method: str) -> dict[str, float]:
     return found
 
 
+def _compared(one: Answered, other: Answered) -> Difference:
+    """Compare on the seeds that both were run with, which are the first ones."""
+    n = min(len(one.probabilities), len(other.probabilities))
+    return compare(
+        replace(one, probabilities=one.probabilities[:n]), replace(other, probabilities=other.probabilities[:n])
+    )
+
+
+def _flips(answers: Sequence[Answers], method: str) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for probe in (probe for each in answers if each.method == method for probe in each.probes):
+        kind = "lines" if probe.what.startswith("lines") else "filters"
+        flips, asked = found.get(kind, (0, 0))
+        found[kind] = flips + probe.flips, asked + len(probe.trials)
+    return found
+
+
 def write_evaluation(found: Evaluation, folder: Path) -> tuple[Path, Path]:
     """Write the JSON and the TSV file of an evaluation; return their paths."""
     kind = "harmonised" if found.harmonised else "raw"
     stem = f"{found.dataset}-{found.task}-{kind}-{found.protocol}"
+    if found.adaptation != "none":
+        stem += f"-{found.adaptation}"
     as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(as_json) as temporary:
@@ -138,7 +164,9 @@ def _tsv(found: Evaluation) -> str:
     for reference in REFERENCES:
         header += [f"to_{reference}", f"to_{reference}_low", f"to_{reference}_high", f"to_{reference}_p"]
     header += [f"accuracy_{seconds}_s" if seconds != "all" else "accuracy_all" for seconds in lengths]
-    lines = ["\t".join([*header, "protocol", "label", "nuisance"])]
+    lines = [
+        "\t".join([*header, "seeds", "flips_filters", "flips_lines", "protocol", "adaptation", "label", "nuisance"])
+    ]
     for row in found.rows:
         own = row.scores
         numbers = [own.accuracy, *own.accuracy_interval, own.balanced, *own.balanced_interval]
@@ -148,5 +176,8 @@ def _tsv(found: Evaluation) -> str:
             gap = row.against.get(reference)
             cells += ["n/a"] * 4 if gap is None else [f"{x:.4f}" for x in (gap.accuracy, *gap.interval, gap.p)]
         cells += [f"{row.over_time[seconds][0]:.4f}" for seconds in lengths]
-        lines.append("\t".join([row.method, *cells, found.protocol, found.label, found.nuisance]))
+        flips = [row.probes.get(kind) for kind in ("filters", "lines")]
+        cells += [str(row.n_seeds), *("n/a" if each is None else f"{each[0] / each[1]:.4f}" for each in flips)]
+        said = [found.protocol, found.adaptation, found.label, found.nuisance]
+        lines.append("\t".join([row.method, *cells, *said]))
     return "\n".join(lines) + "\n"

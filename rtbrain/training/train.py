@@ -19,7 +19,7 @@ from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe
 from rtbrain.sources.chunking import Source
 from rtbrain.tokenizing import Tokenized
-from rtbrain.training.batches import TokenSequence, seen_s, sequence_of
+from rtbrain.training.batches import TokenSequence, sequence_of
 from rtbrain.training.corpus import Corpus, tokenise_corpus
 from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.datasets import load
@@ -30,8 +30,8 @@ from rtbrain.training.fit import EpochReport, Trained, temperature_of, train_mod
 from rtbrain.training.fit_settings import TrainSettings, settings_for
 from rtbrain.training.folds import Fold, audit, groups, split
 from rtbrain.training.methods.base import with_bands
-from rtbrain.training.model_settings import preset
 from rtbrain.training.nuisance import one_line
+from rtbrain.training.task_model import context_within, task_model
 from rtbrain.training.train_card import metrics_of, provenance_of, statistics_of, tokens_at_most, trust_of
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials, of_subjects
@@ -179,8 +179,7 @@ def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Li
     used = [trials[name] for name in (*fold.train, *fold.validation)]
     corpus = tokenise_corpus(used, templates, work / "tokens", order.workers, listener.progress)
     config, task = planned.config, planned.config.tasks[planned.task]
-    changes = {} if order.preset == "rtbrain" else _paper_shape(order.preset, task.paper.window)
-    model = preset(order.preset, [len(maps) for maps in templates.maps], len(task.classes), **changes)
+    model = task_model(order.preset, [len(maps) for maps in templates.maps], len(task.classes), task.paper)
     person = groups(planned.chosen.trials, planned.same_person)
     sequences: dict[str, TokenSequence] = {}
     for name in fold.train + fold.validation:
@@ -188,21 +187,10 @@ def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Li
         assert trial.label is not None, "the task's trials are labelled"
         sequences[name] = sequence_of(name, person[trial.subject], trial.label, corpus[name], model)
     train = [sequences[name] for name in fold.train]
-    context_s = _context(order.context_s or config.training.context_s, train)
+    context_s = context_within(order.context_s or config.training.context_s, train)
     settings = settings_for(order.preset, model, context_s, config.training, task.paper)
     settings = replace(settings, epochs=order.epochs or settings.epochs, adversary=order.adversary, device=order.device)
     return _Data(templates, corpus, train, [sequences[name] for name in fold.validation], settings)
-
-
-def _paper_shape(name: str, window: int) -> dict[str, int | None]:
-    """Return the task's own window, or as many segments: the paper's number may mean either."""
-    return {"window": window} if name == "paper-text" else {"window": None, "segments": window}
-
-
-def _context(asked_s: float, train: list[TokenSequence]) -> float:
-    """Return the context: never longer than what at least half of the training trials show in one piece."""
-    lengths = sorted(seen_s(sequence) for sequence in train)
-    return round(min(asked_s, lengths[len(lengths) // 2]), 3)
 
 
 def _streamed(trained: Trained, data: _Data, t_max: int) -> Trained:

@@ -12,6 +12,7 @@ from rtbrain.fitting import about, peak_maps
 from rtbrain.messages import FloatArray
 from rtbrain.pipeline import Recipe
 from rtbrain.training.band_powers import Powers, band_powers
+from rtbrain.training.conditioned import Conditioned, conditioned
 from rtbrain.training.corpus_cache import trial_keys
 from rtbrain.training.trials import Trial
 from rtbrain.writing import replacing
@@ -35,6 +36,17 @@ class TrialCache:
             return {"squares": found.squares, "samples": found.samples}
 
         return Powers(**self._kept(trial, recipe, "powers", measure))
+
+    def samples(self, trial: Trial, recipe: Recipe) -> Conditioned:
+        """Return a trial's conditioned EEG."""
+
+        def measure() -> Arrays:
+            found = conditioned(trial.open(), recipe)
+            rate = np.array(found.rate_hz)
+            return {"data": found.data, "second": found.second, "piece": found.piece, "rate_hz": rate}
+
+        kept = self._kept(trial, recipe, "samples", measure)
+        return Conditioned(kept["data"], kept["second"], kept["piece"], float(kept["rate_hz"]))
 
     def peaks(self, trial: Trial, recipe: Recipe, band: int) -> FloatArray:
         """Return the samples at a trial's GFP peaks, as `rtbrain.fitting.peak_maps` does."""

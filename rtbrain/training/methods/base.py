@@ -3,16 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Literal, Protocol
 
 from rtbrain.conditioning.filters import Band
 from rtbrain.messages import FloatArray
 from rtbrain.pipeline import Recipe
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.band_powers import Powers
+from rtbrain.training.conditioned import Conditioned
 
 HIDDEN = -1
 """Class of a trial that is tested: whoever predicts it is not told."""
+
+Adaptation = Literal["none", "inductive", "transductive"]
+"""Domain adaptation: not at all, between the people learnt from, or to the tested people's trials without labels."""
+ADAPTATIONS: tuple[Adaptation, ...] = ("none", "inductive", "transductive")
 
 EDGES_HZ = (1.0, 4.0, 8.0, 13.0, 20.0, 30.0, 45.0)
 _NARROWEST_HZ = 2.0
@@ -41,6 +46,7 @@ class Example:
     """Seconds at the start of the trial from which nothing comes."""
     tokens: Callable[[TokenNeed], Tokenized] = field(repr=False)
     powers: Callable[[], Powers] = field(repr=False)
+    samples: Callable[[], Conditioned] = field(repr=False)
     nuisance: tuple[float, ...] = field(default=(), repr=False)
 
 
@@ -78,8 +84,17 @@ class Method(Protocol):
     def stops_early(self) -> bool:
         """Whether validation only chooses when to stop; the protocol `paper` then hands it the test side for that."""
 
-    def fit(self, train: Sequence[Example], validation: Sequence[Example], seed: int) -> Fitted:
-        """Learn from trials of two groups of people."""
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """How it adapts; None for a yardstick, which may stand beside methods of any kind."""
+
+    def fit(
+        self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
+    ) -> Fitted:
+        """Learn from trials of two groups of people; one that is transductive is also given those to be tested.
+
+        The classes of `target` are hidden.
+        """
 
 
 def n_classes(*sides: Sequence[Example]) -> int:

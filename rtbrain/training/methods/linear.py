@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rtbrain.messages import FloatArray, IntArray
-from rtbrain.training.methods.base import Example, Fitted, TokenNeed, n_classes
+from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
 
 STRENGTHS = tuple(10.0**k for k in (-4, -3, -2, -1, 0, 1))
 """Values of C to choose from, the strongest regularisation first."""
@@ -135,8 +135,11 @@ class Linear:
     needs: tuple[TokenNeed, ...] = ()
     program: tuple[str, ...] = ()
     stops_early: bool = False
+    adaptation: Adaptation | None = "none"
 
-    def fit(self, train: Sequence[Example], validation: Sequence[Example], seed: int) -> Fitted:
+    def fit(
+        self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
+    ) -> Fitted:
         """Choose C on whole trials; the model of each length is fitted when it is asked for first."""
         known = [*train, *validation]
         people, names = [example.person for example in known], tuple(example.name for example in known)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rtbrain.messages import FloatArray
-from rtbrain.training.methods.base import Example, Fitted, TokenNeed, n_classes
+from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,11 @@ class Majority:
     needs: tuple[TokenNeed, ...] = ()
     program: tuple[str, ...] = ("training/methods/plain.py",)
     stops_early: bool = False
+    adaptation: Adaptation | None = None
 
-    def fit(self, train: Sequence[Example], validation: Sequence[Example], seed: int) -> Fitted:
+    def fit(
+        self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
+    ) -> Fitted:
         """Count."""
         known = [*train, *validation]
         counts = np.bincount([each.label for each in known], minlength=n_classes(known))

@@ -30,6 +30,10 @@ LEAST_LINES = 2
 _PAD_S = 4.0
 
 
+class ExchangeError(ConfigError):
+    """The recordings have no filters, or no lines, that could be exchanged."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """Answers to the same recordings before and after a change that does not touch the brain."""
@@ -82,7 +86,7 @@ def probe_filters(decide: Decide, tests: Sequence[Trial], training: Sequence[Tri
 
     Raises
     ------
-    ConfigError
+    ExchangeError
         The training recordings show only one filter.
     LeakError
         A subject is both in training and in test.
@@ -91,7 +95,7 @@ def probe_filters(decide: Decide, tests: Sequence[Trial], training: Sequence[Tri
     learnt, asked = _measured(training, tests)
     found = find_filters(learnt, ())
     if not found.several:
-        raise ConfigError("the training recordings show one recording filter only, so there is none to exchange")
+        raise ExchangeError("the training recordings show one recording filter only, so there is none to exchange")
     groups = [[each for each in learnt if each.trial.name in group.trials] for group in found.groups]
     centres = [np.nanmean([list(edges(each.spectrum).values()) for each in group], axis=0) for group in groups]
     by_group: dict[int, list[Trial]] = {}
@@ -113,7 +117,7 @@ def probe_lines(decide: Decide, tests: Sequence[Trial], training: Sequence[Trial
 
     Raises
     ------
-    ConfigError
+    ExchangeError
         No training recording has lines, or all test recordings have.
     LeakError
         A subject is both in training and in test.
@@ -131,7 +135,7 @@ def probe_lines(decide: Decide, tests: Sequence[Trial], training: Sequence[Trial
             sources.append(altered(source, _AddLines(source.info, fit[i % len(fit)])))
             names.append(taker.trial)
     if not sources:
-        raise ConfigError(
+        raise ExchangeError(
             f"{len(donors)} training recordings have {LEAST_LINES} lines or more and {len(takers)} test recordings "
             "none: no pair of one sampling rate can be made, so there are no lines to exchange"
         )

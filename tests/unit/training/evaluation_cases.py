@@ -45,9 +45,14 @@ def planned(
     root: Path, *methods: str, config: DatasetConfig = CONFIG, optimistic: bool = False, n_seeds: int = 1
 ) -> tuple[Plan, Found]:
     """Plan the evaluation of a set written before."""
-    config = replace(config, root=str(root))
-    found = load(config)
+    config, found = found_in(root, config)
     return plan(config, found, methods_named(methods), optimistic=optimistic, n_seeds=n_seeds), found
+
+
+def found_in(root: Path, config: DatasetConfig = CONFIG) -> tuple[DatasetConfig, Found]:
+    """Read a set written before."""
+    config = replace(config, root=str(root))
+    return config, load(config)
 
 
 def files_of(out: Path) -> dict[str, tuple[int, int]]:

@@ -12,7 +12,7 @@ from rtbrain.messages import FloatArray
 from rtbrain.training.evaluate import _jobs, evaluate, unharmonised
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, _answers, run_fold
 from rtbrain.training.evaluate_store import Slot, load_answers
-from rtbrain.training.methods import HIDDEN, METHODS, Example, Fitted, TokenNeed
+from rtbrain.training.methods import HIDDEN, METHODS, Adaptation, Example, Fitted, TokenNeed
 from rtbrain.training.trial_cache import TrialCache
 
 from .evaluation_cases import CONFIG, files_of, planned, write_people
@@ -132,6 +132,7 @@ class Cheat:
     needs: tuple[TokenNeed, ...] = ()
     program: tuple[str, ...] = ()
     stops_early: bool = False
+    adaptation: Adaptation | None = None
     seen: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
 
@@ -143,7 +144,9 @@ class Cheat:
     def facts(self) -> Mapping[str, float]:
         return {}
 
-    def fit(self, train: Sequence[Example], validation: Sequence[Example], seed: int) -> Fitted:
+    def fit(
+        self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
+    ) -> Fitted:
         self.seen.append((tuple(each.name for each in train), tuple(each.name for each in validation)))
         return self
 

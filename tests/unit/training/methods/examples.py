@@ -32,7 +32,7 @@ def none(*_: Any) -> Any:
 
 
 def example(name: str = "a", label: int = 0, person: str | None = None, **parts: Any) -> Example:
-    return Example(name, person or name, label, 1.0, **({"tokens": none, "powers": none} | parts))
+    return Example(name, person or name, label, 1.0, **({"tokens": none, "powers": none, "samples": none} | parts))
 
 
 def with_powers(powers: Powers) -> Example:

@@ -1,0 +1,153 @@
+"""EEGNet on windows of the conditioned EEG as a method: what a lab would take that does not care for tokens."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtbrain.decoder.bundle import calibrated
+from rtbrain.errors import ConfigError
+from rtbrain.messages import FloatArray
+from rtbrain.training.conditioned import Conditioned
+from rtbrain.training.dataset_config import PaperSettings, Schedule, Task
+from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
+from rtbrain.training.methods.networks import FittedNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+WINDOW = 256
+"""Samples that it reads at once: two seconds at 128 Hz."""
+PER_TRIAL = 4
+"""Windows of each trial in an epoch."""
+MOST_WINDOWS = 40
+"""That an answer rests on, evenly over the trial."""
+_LARGEST = 10.0  # in units of the usual size: an electrode that was touched must not decide
+
+Windows = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class EEGNetMethod:
+    """EEGNet-8,2 on windows of two seconds, whose answers are averaged."""
+
+    name: str = "eegnet"
+    needs: tuple[TokenNeed, ...] = ()
+    adaptation: Adaptation | None = "none"
+    schedule: Schedule = field(default_factory=Schedule)
+    paper: PaperSettings = field(default_factory=PaperSettings)
+    stops_early: bool = True
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """Return the files that decide its answers."""
+        own = ("methods/eegnet", "methods/networks", "eegnet", "conditioned", "plain_fit", "losses", "calibrate")
+        return tuple(f"training/{name}.py" for name in own)
+
+    def for_task(self, schedule: Schedule, task: Task) -> "EEGNetMethod":
+        """Return the method with what the data set and the paper say about the task."""
+        return replace(self, schedule=schedule, paper=task.paper)
+
+    def fit(
+        self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
+    ) -> Fitted:
+        """Train on windows; the epoch and the temperature rest on validation people."""
+        from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
+        from rtbrain.training.eegnet import EEGNet
+        from rtbrain.training.plain_fit import PlainSettings, class_weights, seeded, train_plain
+
+        labels, truth = ([each.label for each in side] for side in (train, validation))
+        classes, weights = (
+            n_classes(train, validation),
+            even_weights([each.person for each in validation], np.array(truth)),
+        )
+        known = [example.samples() for example in train]
+        size = _usual_size(known)
+        crops = _Crops(known, labels, size, self.paper.batch)
+        settings = PlainSettings(
+            epochs=self.schedule.epochs,
+            patience=self.schedule.patience,
+            learning_rate=self.schedule.learning_rate,
+            weights=class_weights(labels, classes),
+        )
+        held = [_windows(example.samples(), size) for example in validation]
+        with seeded(seed):
+            model = EEGNet(known[0].data.shape[1], WINDOW, classes)
+
+            def loss(own: "nn.Module") -> float:
+                return log_loss(_logits(own, held), np.array(truth), weights)
+
+            epoch = train_plain(model, crops.epoch, loss, settings, np.random.default_rng(seed))
+            temperature = fit_temperature(_logits(model, held), np.array(truth), weights)
+
+        def answer(trials: Sequence[Conditioned], seconds: float | None) -> FloatArray:
+            scores = _logits(model, [_windows(each, size, seconds) for each in trials])
+            odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return calibrated(odds / odds.sum(axis=1, keepdims=True), temperature)
+
+        names, held_names = (tuple(each.name for each in side) for side in (train, validation))
+        fitted_on = {"scaling": names, "model": names, "early stopping": held_names, "calibration": held_names}
+        return FittedNetwork(answer, _samples, fitted_on, {"epoch": float(epoch), "temperature": temperature})
+
+
+@dataclass(frozen=True)
+class _Crops:
+    """Windows from anywhere in the trials."""
+
+    trials: Sequence[Conditioned]
+    labels: Sequence[int]
+    size: FloatArray
+    batch: int
+
+    def epoch(self, rng: np.random.Generator) -> "Iterator[tuple[Tensor, list[int]]]":
+        """Yield some windows of every trial; a batch holds as many of each of its trials."""
+        import torch
+
+        order = rng.permutation(len(self.trials))
+        for begin in range(0, len(order), self.batch):
+            rows = [int(row) for row in order[begin : begin + self.batch]]
+            found = []
+            for row in rows:
+                starts = self.trials[row].starts(WINDOW)
+                if not len(starts):
+                    raise ConfigError(f"a trial has no {WINDOW} samples between two breaks; leave it out")
+                chosen = rng.choice(starts, PER_TRIAL)
+                found += [self.trials[row].data[start : start + WINDOW].T for start in chosen]
+            scaled = _scaled(np.stack(found), self.size)
+            yield torch.from_numpy(scaled), [self.labels[row] for row in rows for _ in range(PER_TRIAL)]
+
+
+def _samples(example: Example) -> Conditioned:
+    return example.samples()
+
+
+def _usual_size(trials: Sequence[Conditioned]) -> FloatArray:
+    """Return the usual size of each channel over the training people, robust to artefacts."""
+    if len({each.rate_hz for each in trials}) > 1:
+        raise ConfigError("EEGNet reads windows of one sampling rate, and these recordings have several; leave it out")
+    each = np.array([np.median(np.abs(trial.data), axis=0) for trial in trials])
+    size: FloatArray = np.maximum(np.median(each, axis=0) / 0.6745, 1e-3)
+    return size
+
+
+def _scaled(windows: Windows, size: FloatArray) -> Windows:
+    return np.clip(windows / size[:, None], -_LARGEST, _LARGEST).astype(np.float32)
+
+
+def _windows(trial: Conditioned, size: FloatArray, seconds: float | None = None) -> Windows:
+    found = trial.windows(WINDOW, seconds)
+    if len(found) > MOST_WINDOWS:
+        found = found[np.linspace(0, len(found) - 1, MOST_WINDOWS).round().astype(int)]
+    return _scaled(found, size)
+
+
+def _logits(model: "nn.Module", trials: Sequence[Windows]) -> FloatArray:
+    """Return (trials, classes): the mean over each trial's windows of the logarithm of their answers."""
+    import torch
+
+    model.eval()
+    with torch.no_grad():
+        each = [model(torch.from_numpy(windows)).log_softmax(1).mean(0).double().numpy() for windows in trials]
+    return np.stack(each)

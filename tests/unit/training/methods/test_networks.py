@@ -1,0 +1,233 @@
+"""Networks as methods: each answers for every trial, repeats itself, is told what the task says, and never leaks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rtbrain.conditioning.filters import Band
+from rtbrain.errors import ConfigError, LeakError
+from rtbrain.training.conditioned import Conditioned
+from rtbrain.training.dataset_config import Schedule, load_dataset_config
+from rtbrain.training.evaluate import _jobs, evaluate, plan
+from rtbrain.training.evaluate_fold import FoldData, FoldJob, _answers
+from rtbrain.training.methods import (
+    METHODS,
+    Adaptation,
+    Example,
+    Fitted,
+    Method,
+    TokenNeed,
+    ablations,
+    for_task,
+    methods_named,
+    table_mode,
+)
+from rtbrain.training.methods.networks import BrainTokenMethod
+from tests.unit.training.evaluation_cases import CONFIG, found_in, write_people
+
+from .examples import example
+
+# Two bands of its own, as a few seconds have not enough peaks of the slowest rhythms.
+BANDS = (Band("slow", 4, 13, 3), Band("fast", 13, 30, 3))
+SHORT = replace(
+    CONFIG,
+    recipe=replace(CONFIG.recipe, bands=BANDS),
+    training=Schedule(epochs=2, batch=4, context_s=6.0, patience=2),
+)
+PLAIN = ("rtbrain", "paper-text", "paper-table", "cnn", "lstm", "transformer", "eegnet")
+TRANSDUCTIVE = ("rtbrain", "paper-text", "paper-table", "dann", "deepcoral")
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_people(tmp_path_factory.mktemp("set"))
+
+
+def answered(people: Path, out: Path, methods: Sequence[Method]) -> list:
+    config, found = found_in(people, SHORT)
+    return evaluate(plan(config, found, methods), found, out)
+
+
+def job_of(people: Path, out: Path, methods: Sequence[Method], optimistic: bool = False) -> FoldJob:
+    config, found = found_in(people, SHORT)
+    return _jobs(plan(config, found, methods, optimistic=optimistic), out)[1][0]
+
+
+@pytest.fixture(autouse=True)
+def few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which templates there are does not matter here."""
+    monkeypatch.setattr("rtbrain.training.evaluate_fold.STARTS", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("names", "adaptation"), [(PLAIN, "none"), (TRANSDUCTIVE, "transductive")])
+def test_each_answers_for_every_trial_after_every_length(
+    people: Path, tmp_path: Path, names: tuple[str, ...], adaptation: Adaptation
+) -> None:
+    found = answered(people, tmp_path, methods_named(names, adaptation))
+    for name in names:
+        own = [each for each in found if each.method == name]
+        assert sorted(trial for each in own for trial in each.trials) == [f"sub-{i:02d}_task-rest" for i in range(10)]
+        for each in own:
+            assert set(each.probabilities) == {"10", "all"}
+            for rows in each.probabilities.values():
+                assert np.sum(rows, axis=1) == pytest.approx(1)
+                assert np.isfinite(rows).all()
+            assert 1 <= each.facts["epoch"] <= 2
+
+
+def test_a_second_run_answers_alike_on_any_number_of_threads(people: Path, tmp_path: Path) -> None:
+    methods, runs = methods_named(["paper-text", "cnn", "eegnet"]), []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            job = job_of(people, tmp_path, methods)
+            runs.append([_answers(job, FoldData(job), method) for method, _ in job.todo])
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert runs[0] == runs[1]
+
+
+def test_eegnet_learns_what_is_in_the_samples(rng: np.random.Generator) -> None:
+    """Slow people have their rhythm at 9 Hz, fast ones at 17 Hz; each has an amplifier gain of their own."""
+    made = []
+    for i in range(22):
+        t = np.arange(1280) / 128
+        wave = np.sin(2 * np.pi * (9, 17)[i % 2] * t + rng.uniform(0, 6))
+        data = rng.uniform(5, 15) * (np.outer(wave, [1, 0.5, -0.5, -1]) + rng.normal(size=(1280, 4)))
+        samples = Conditioned(data.astype(np.float32), t, np.zeros(1280, np.int64), 128.0)
+        made.append(example(f"t{i}", i % 2, samples=lambda samples=samples: samples))
+    method = replace(METHODS["eegnet"], schedule=Schedule(epochs=30, patience=30, learning_rate=3e-3))
+    fitted = method.fit(made[:10], made[10:14], 0)
+    told = fitted.probabilities(made[14:]).argmax(axis=1)
+    assert told.tolist() == [0, 1] * 4
+    assert fitted.probabilities(made[14:], 0.5).sum(axis=1) == pytest.approx(1), "less than a window has an answer too"
+
+
+class TestModes:
+    def test_a_table_has_one_mode(self) -> None:
+        with pytest.raises(ConfigError, match=r"dann cannot stand in .* 'none'.* --adaptation transductive"):
+            methods_named(["rtbrain", "dann"])
+        with pytest.raises(ConfigError, match=r"cnn cannot stand in .* 'inductive'"):
+            methods_named(["rtbrain", "cnn"], "inductive")
+        with pytest.raises(ConfigError, match=r"never mixed .*none: cnn; transductive: dann"):
+            table_mode([METHODS["majority"], METHODS["cnn"], METHODS["dann"]])
+
+    def test_yardsticks_stand_beside_any(self) -> None:
+        for mode in ("none", "inductive", "transductive"):
+            found = methods_named(["majority", "nuisance", "rtbrain"], mode)
+            assert [method.name for method in found] == ["majority", "nuisance", "rtbrain"]
+            assert table_mode(found) == mode
+
+    def test_only_those_that_are_transductive_see_the_tested_people(self, people: Path, tmp_path: Path) -> None:
+        job = job_of(people, tmp_path, [METHODS["majority"]])
+        for mode, n in (("none", 0), ("inductive", 0), ("transductive", len(job.fold.test))):
+            spy = Spy("spy", "rtbrain", TokenNeed(), mode)
+            with pytest.raises(InterruptedError):
+                _answers(job, FoldData(job), spy)
+            assert [len(target) for target in spy.paper_targets] == [n]
+            assert all(example.label == -1 for target in spy.paper_targets for example in target)
+            spy.paper_targets.clear()
+
+
+class Spy(BrainTokenMethod):
+    """Notes whom it is given without labels."""
+
+    paper_targets: list[Sequence[Example]] = []  # noqa: RUF012 (shared on purpose: the method itself is frozen)
+
+    def fit(
+        self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
+    ) -> Fitted:
+        self.paper_targets.append(target)
+        raise InterruptedError
+
+
+class TestAblations:
+    def test_each_leaves_one_part_out(self) -> None:
+        found = {each.name: each for each in ablations(["paper-text"]) if isinstance(each, BrainTokenMethod)}
+        parts = {name: (each.aggregation, each.transitions, each.adaptation) for name, each in found.items()}
+        assert parts == {
+            "paper-text": (True, True, "inductive"),
+            "paper-text-lsa-only": (True, False, "inductive"),
+            "paper-text-stm-only": (False, True, "inductive"),
+            "paper-text-no-interaction": (False, False, "inductive"),
+            "paper-text-no-adaptation": (True, True, "none"),
+        }
+        assert table_mode(ablations()) == "inductive"
+        assert not [each for each in ablations(adaptation="none") if each.name.endswith("no-adaptation")]
+        with pytest.raises(ConfigError, match="cnn has no parts to leave out"):
+            ablations(["cnn"])
+
+    @pytest.mark.slow
+    def test_all_can_be_trained(self, people: Path, tmp_path: Path) -> None:
+        found = answered(people, tmp_path, ablations(["paper-text"]))
+        assert len({each.method for each in found}) == 7
+
+
+def test_the_papers_loss_is_what_its_models_are_trained_with() -> None:
+    config = load_dataset_config("neurolong")
+    for name in ("paper-text", "cnn", "rtbrain"):
+        method = for_task(METHODS[name], config, "subjective-5")
+        assert (method.paper.loss, method.paper.alpha) == ("focal", (1, 1, 2, 6, 1))
+        assert method.schedule == config.training
+
+
+class TestLeaks:
+    NAMES = ("paper-text", "cnn", "eegnet")
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_test_subject_in_the_training_list_is_refused(self, people: Path, tmp_path: Path, name: str) -> None:
+        job = job_of(people, tmp_path, [METHODS[name]])
+        leaking = replace(job, fold=replace(job.fold, train=(*job.fold.train, job.fold.test[0])))
+        with pytest.raises(LeakError, match=r"in train and .* in test count as one"):
+            _answers(leaking, FoldData(job), job.todo[0][0])
+
+    @pytest.mark.parametrize("side", ["train", "validation"])
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_test_subject_in_what_it_is_given_is_refused(
+        self, people: Path, tmp_path: Path, name: str, side: str
+    ) -> None:
+        """The fold is clean, but whoever hands out the trials cheats: weights, or stopping and calibration, leak."""
+        job = job_of(people, tmp_path, [METHODS[name]])
+        with pytest.raises(LeakError, match=r"(model|calibration) fitted on 'sub-.*, which is tested"):
+            _answers(job, Smuggler(job, side), job.todo[0][0])
+
+    def test_a_test_subject_in_the_templates_is_refused(self, people: Path, tmp_path: Path) -> None:
+        job = job_of(people, tmp_path, [METHODS["cnn"]])
+        data = FoldData(job)
+        data._templates[TokenNeed()] = FoldData(replace(job, optimistic=True)).templates(TokenNeed())
+        with pytest.raises(LeakError, match=r"templates .* fitted on 'sub-.*, which is tested"):
+            _answers(job, data, job.todo[0][0])
+
+
+class Smuggler(FoldData):
+    """Adds a trial of the test side to one of the others."""
+
+    def __init__(self, job: FoldJob, side: str) -> None:
+        super().__init__(job)
+        self._smuggled = getattr(job.fold, side), job.fold.test[0]
+
+    def examples(self, names: Sequence[str], hidden: bool = False) -> list[Example]:
+        into, who = self._smuggled
+        return super().examples((*names, who) if tuple(names) == into else names, hidden)
+
+
+def test_the_protocol_of_the_paper_stops_on_the_test_side(people: Path, tmp_path: Path) -> None:
+    job = job_of(people, tmp_path, [METHODS["eegnet"]], optimistic=True)
+    seen: list[tuple[str, ...]] = []
+
+    class Watched(FoldData):
+        def examples(self, names: Sequence[str], hidden: bool = False) -> list[Example]:
+            if not hidden:
+                seen.append(tuple(names))
+            return super().examples(names, hidden)
+
+    found = _answers(job, Watched(job), job.todo[0][0])
+    assert found.optimistic
+    assert job.fold.test in seen

@@ -1,0 +1,52 @@
+"""Probes within an evaluation: who listens to the recording filter flips, and the table says so."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rtbrain.errors import ConfigError
+from rtbrain.training.dataset_config import Crop, Protocol
+from rtbrain.training.evaluate import evaluate, plan
+from rtbrain.training.evaluate_table import tabulate
+from rtbrain.training.methods import methods_named
+from rtbrain.training.nuisance import audit_task
+
+from .nuisance.planted import CONFIG, SECONDS, Change, narrow, people
+
+SET = replace(CONFIG, protocol=Protocol("k-fold", folds=3), crop=Crop(SECONDS))
+
+
+def by_class(label: int) -> Change | None:
+    return narrow if label else None
+
+
+def test_who_listens_to_the_filter_flips_and_the_table_says_so(tmp_path: Path) -> None:
+    found = people(18, by_class)
+    planned = plan(SET, found, methods_named(["majority", "band-power"]), n_seeds=2, probed=["band-power"])
+    answers = evaluate(planned, found, tmp_path)
+    probed = [each for each in answers if each.probes]
+    assert {(each.method, each.seed) for each in probed} == {("band-power", 0)}, "with the first seed, the one named"
+    for each in probed:
+        for probe in each.probes:
+            assert set(probe.trials) <= set(each.trials)
+            assert probe.what.startswith("filter")
+    rows = {row.method: row for row in tabulate(planned, answers, audit_task(SET, found)).rows}
+    flips, asked = rows["band-power"].probes["filters"]
+    assert asked == 18, "everybody is given the other filter once"
+    assert flips > 9, "half of the answers and more were about the filter"
+    assert rows["majority"].probes == {}
+    assert "lines" not in rows["band-power"].probes, "nobody has lines to give"
+    assert evaluate(planned, found, tmp_path) == answers, "probes are kept with the answers"
+
+
+def test_methods_that_cost_much_are_run_once(tmp_path: Path) -> None:
+    found = people(12)
+    methods = methods_named(["majority", "nuisance"])
+    planned = plan(SET, found, methods, n_seeds=2, once=["nuisance"])
+    answers = evaluate(planned, found, tmp_path)
+    assert {(each.method, each.seed) for each in answers} == {("majority", 0), ("majority", 1), ("nuisance", 0)}
+    rows = {row.method: row.n_seeds for row in tabulate(planned, answers, audit_task(SET, found)).rows}
+    assert rows == {"majority": 2, "nuisance": 1}
+    with pytest.raises(ConfigError, match="rtbrain cannot be probed"):
+        plan(SET, found, methods, probed=["rtbrain"])
