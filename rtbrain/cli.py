@@ -13,12 +13,15 @@ import click
 
 from rtbrain import __version__
 from rtbrain.cli_checks import doctor, parity
+from rtbrain.cli_completion import completion
 from rtbrain.cli_data import data
+from rtbrain.cli_demo import demo
 from rtbrain.cli_evaluate import evaluate
 from rtbrain.cli_live import keys, replay, streams
 from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Group, check_file, expanded
+from rtbrain.cli_score import session_score
 from rtbrain.cli_session import session
-from rtbrain.cli_simulate import simulate
+from rtbrain.cli_simulate import simulate, simulate_session
 from rtbrain.cli_stream import stream, watch
 from rtbrain.cli_templates import templates
 from rtbrain.cli_train import train
@@ -31,7 +34,9 @@ def main() -> None:
     """Turn EEG into Brain Tokens: runs of microstates, the same live and offline."""
 
 
+main.add_command(demo)
 main.add_command(simulate)
+main.add_command(simulate_session)
 main.add_command(templates)
 main.add_command(data)
 main.add_command(train)
@@ -44,6 +49,8 @@ main.add_command(parity)
 main.add_command(doctor)
 main.add_command(keys)
 main.add_command(session)
+session.add_command(session_score)
+main.add_command(completion)
 
 
 @main.command()
@@ -128,19 +135,6 @@ def inspect(path: Path, as_json: bool, unit: str | None, stream: str | None) -> 
         click.echo(json.dumps([each.to_dict() for each in reports]))
     if failures:
         raise SourceError(f"{failures} of {failures + len(reports)} recordings in {path} cannot be used; see above")
-
-
-@main.command()
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("demo-output"))
-@click.option("--seconds", type=click.FloatRange(20), default=120.0, help="Length of the synthetic recording.")
-def demo(out: Path, seconds: float) -> None:
-    """Make synthetic EEG with known states, fit templates, tokenize it, and compare with the truth.
-
-    Example: rtbrain demo --out demo-output
-    """
-    from rtbrain.demo import run
-
-    run(out, seconds)
 
 
 def _chunk_size(text: str | None) -> int | Literal["random"] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_options import DASHBOARD_PORT, OUTPUT_PORT, PATH, SEED, STREAM, UNIT
+from rtbrain.cli_options import DASHBOARD_PORT, OUTPUT_PORT, PATH, SEED, STREAM, UNIT, Choice
 
 if TYPE_CHECKING:
     from rtbrain.decoder.session import Device
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("file", type=PATH)
 @click.option("--start", "start_s", type=click.FloatRange(0), default=0.0, help="First second to use.")
 @click.option("--stop", "stop_s", type=click.FloatRange(0), help="Second to stop at.  [default: the end]")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where the live path runs.")
+@click.option("--device", type=Choice(["auto", "cpu", "cuda"]), default="auto", help="Where the live path runs.")
 @SEED
 @UNIT
 @STREAM
@@ -73,7 +73,7 @@ def parity(
 @click.option("--lsl", "wanted", metavar="NAME", help="Listen to this stream, too: its name, type or source id.")
 @click.option("--bundle", help="Trained model: folder, or name.  [default: as for `rtbrain stream`]")
 @click.option("--seconds", type=click.FloatRange(1, 600), default=5.0, help="How long to listen.")
-@click.option("--unit", type=click.Choice(["V", "mV", "uV", "nV"]), help="What the numbers are, if the stream errs.")
+@click.option("--unit", type=Choice(["V", "mV", "uV", "nV"]), help="What the numbers are, if the stream errs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(wanted: str | None, bundle: str | None, seconds: float, unit: str | None, as_json: bool) -> None:
     """Check this machine, a bundle and a live stream, and say in words what is wrong.

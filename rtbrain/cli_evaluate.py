@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rtbrain.cli_dataset import DATASET_HELP, ROOT, TASK
-from rtbrain.cli_options import check_folder
+from rtbrain.cli_options import Choice, check_folder
 
 
 @click.command()
@@ -17,7 +17,7 @@ from rtbrain.cli_options import check_folder
 @click.option("--methods", metavar="A,B", help="Which to compare, separated by commas.  [default: the usual ones]")
 @click.option(
     "--protocol",
-    type=click.Choice(["strict", "paper"]),
+    type=Choice(["strict", "paper"]),
     default="strict",
     help="paper: templates of all people, for comparison with the paper only; its figures flatter.",
 )

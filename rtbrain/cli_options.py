@@ -9,24 +9,34 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from rtbrain.errors import ConfigError, RtbrainError, SourceError
+from rtbrain.errors import INTERRUPTED, INTERRUPTED_SAID, ConfigError, RtbrainError, SourceError, perhaps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rtbrain.pipeline import Recipe
 
+
+class Choice(click.Choice[str]):
+    """As click's, and a mistake is answered with the choice that was probably meant."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """Return what is wrong with a value."""
+        said = super().get_invalid_choice_message(value, ctx)
+        return f"{said.removesuffix('.')}{perhaps(str(value), self.choices)}."
+
+
 PATH = click.Path(path_type=Path)
 UNIT = click.option(
     "--unit",
-    type=click.Choice(["V", "mV", "uV", "nV"]),
+    type=Choice(["V", "mV", "uV", "nV"]),
     help="What the stored numbers are, if the file errs or is silent.",
 )
 STREAM = click.option("--stream", help="Name or id of the stream to take from an XDF file with several.")
 OUTPUT_PORT = 5556
 """Where the decoder publishes unless told otherwise."""
 DASHBOARD_PORT = 5006
-SEED = click.option("--seed", type=click.IntRange(0), default=0)
+SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of everything that is drawn at random.")
 EXTRAS = {
     "mne": "files",
     "pyxdf": "files",
@@ -59,6 +69,8 @@ class Group(click.Group):
             return super().invoke(ctx)
         except RtbrainError as error:
             _fail(str(error), error.exit_code)
+        except KeyboardInterrupt:
+            _fail(INTERRUPTED_SAID, INTERRUPTED)
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package not in EXTRAS:

@@ -1,13 +1,14 @@
-"""The command `rtbrain simulate`."""
+"""The commands `rtbrain simulate` and `rtbrain simulate-session`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtbrain.cli_options import SEED, check_folder
+from rtbrain.cli_dataset import TASK
+from rtbrain.cli_options import PATH, SEED, Choice, check_folder
 
 if TYPE_CHECKING:
     from rtbrain.simulation.optimum import Optimum
@@ -17,7 +18,7 @@ BY_SET = "[default: a few, by data set]"
 
 
 @click.command()
-@click.option("--dataset", required=True, type=click.Choice(DATASETS), help="Whose layout on disk.")
+@click.option("--dataset", required=True, type=Choice(DATASETS), help="Whose layout on disk.")
 @click.option("--subjects", type=click.IntRange(1), help=f"People.  {BY_SET}")
 @click.option(
     "--minutes",
@@ -26,9 +27,13 @@ BY_SET = "[default: a few, by data set]"
 )
 @click.option("--trials", type=click.IntRange(1), help=f"Films or videos per person.  {BY_SET}")
 @click.option("--sessions", type=click.IntRange(1), default=1, help="Sessions per person, of SEED.")
-@click.option("--form", help="deap: original or preprocessed; nssi: bids or mat.  [default: the first of them]")
+@click.option(
+    "--form",
+    help="deap: original or preprocessed; nssi: bids or mat; neurolong: bids or small (32 channels, 250 Hz).  "
+    "[default: the first of them]",
+)
 @click.option("--effect", type=click.FloatRange(0), default=1.0, help="Factor on what labels do; 0 for nothing.")
-@click.option("--plant", type=click.Choice(["filter", "lines"]), help="Plant a confound that is not brain.")
+@click.option("--plant", type=Choice(["filter", "lines"]), help="Plant a confound that is not brain.")
 @click.option(
     "--share",
     type=click.FloatRange(0.5, 1),
@@ -67,6 +72,41 @@ def simulate(out: Path, dataset: str, **options: object) -> None:
     _show(made.optima)
     how = f"--dataset {dataset} --root {out}" if made.as_shipped else f"--dataset {out / CONFIG}"
     console.print(f"true labels and design: {out / TRUTH}\nlook at it by: rtbrain data check {how}", markup=False)
+
+
+@click.command("simulate-session")
+@click.argument("folder", metavar="SET", type=PATH)
+@click.option("--stretches", type=click.IntRange(1, 1000), default=8, help="How often there is a state, one by one.")
+@click.option("--seconds", type=click.FloatRange(1), default=60.0, help="Length of each.")
+@click.option(
+    "--context", "context_s", type=click.FloatRange(1), default=20.0, help="Of the decoder: for the best accuracy."
+)
+@click.option("--person", type=click.IntRange(1), default=1, help="Which of the people who are not in the set.")
+@TASK
+@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="New folder to write.")
+def simulate_session(folder: Path, out: Path, **options: Any) -> None:
+    """Record somebody whom a simulated set does not hold, whose state changes from stretch to stretch.
+
+    SET is a folder made by `rtbrain simulate`. The recording (session.vhdr) comes with session.json: what was true
+    when, and the best accuracy that is possible for somebody who never met the person and sees CONTEXT seconds.
+
+    Example: rtbrain simulate-session simulated/neurolong --stretches 8 --seconds 60 --context 20 --out session
+    """
+    check_folder(out)
+    from rtbrain.console import console, progress_bar
+    from rtbrain.simulation.session import RECORDING, SESSION, SessionOrder
+    from rtbrain.simulation.session import simulate_session as write
+
+    with progress_bar() as progress:
+        truth = write(folder, SessionOrder(**options), out, progress)
+    assert truth.best is not None
+    states = ", ".join(f"{each.state} at {each.start_s:g} s" for each in truth.stretches)
+    console.print(
+        f"wrote {out / RECORDING}, {truth.stretches[-1].stop_s:g} s of somebody who is not in the set: {states}\n"
+        f"at best {truth.best.accuracy:.3f} +- {truth.best.standard_error:.3f} of the answers that rest on "
+        f"{truth.best.seconds:g} s of one state are right (chance {truth.best.chance:.3f}); all in {out / SESSION}",
+        markup=False,
+    )
 
 
 def _show(optima: dict[str, Optimum]) -> None:

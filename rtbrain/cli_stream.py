@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_options import OUTPUT_PORT, PATH, on_signals
+from rtbrain.cli_options import OUTPUT_PORT, PATH, Choice, on_signals
 from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--markers", metavar="NAME", help="Name, type or source id of a marker stream.")
 @click.option("--reset-on", metavar="MARKER", multiple=True, help="Marker that begins a new context; `*` matches all.")
 @click.option("--log", type=FOLDER, help="Folder for the complete record of the session.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where the model runs.")
-@click.option("--unit", type=click.Choice(["V", "mV", "uV", "nV"]), help="What the numbers are, if the stream errs.")
+@click.option("--device", type=Choice(["auto", "cpu", "cuda"]), default="auto", help="Where the model runs.")
+@click.option("--unit", type=Choice(["V", "mV", "uV", "nV"]), help="What the numbers are, if the stream errs.")
 @click.option("--key", type=PATH, help="The decoder's .key_secret file: encrypts, and lets only --clients in.")
 @click.option("--clients", type=FOLDER, help="Folder with the .key file of each client that may listen.")
 @click.option("--local", is_flag=True, help="Limit LSL to this machine.")

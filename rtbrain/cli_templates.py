@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from rtbrain.cli_dataset import DATASET_HELP, ROOT, TASK, trials_of
-from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, check_folder, expanded, number_range, recipe_from
+from rtbrain.cli_options import PATH, SEED, STREAM, UNIT, Choice, check_folder, expanded, number_range, recipe_from
 from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def templates() -> None:
 @click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write.")
 @click.option("--recipe", "recipe_file", type=PATH, help="YAML file with the recipe; see configs/broad.yaml.")
 @click.option("--channels", help="Electrodes to use, separated by commas.  [default: those all recordings share]")
-@click.option("--method", type=click.Choice(["modkmeans", "kmeans", "aahc"]), default="modkmeans")
+@click.option(
+    "--method", type=Choice(["modkmeans", "kmeans", "aahc"]), default="modkmeans", help="How maps are clustered."
+)
 @click.option("--starts", type=click.IntRange(1), default=100, help="Random starts; the best one is kept.")
 @click.option("--peaks", type=click.IntRange(1), default=1000, help="GFP peaks drawn from each recording, or subject.")
 @SEED

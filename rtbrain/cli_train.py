@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rtbrain.cli_dataset import DATASET, ROOT, TASK
-from rtbrain.cli_options import SEED, check_folder
+from rtbrain.cli_options import SEED, Choice, check_folder
 
 if TYPE_CHECKING:
     from rtbrain.decoder.bundle import Bundle
@@ -26,13 +26,13 @@ _TOLD_EVERY = 10
 @TASK
 @click.option(
     "--preset",
-    type=click.Choice(["rtbrain", "paper-text", "paper-table"]),
+    type=Choice(["rtbrain", "paper-text", "paper-table"]),
     default="rtbrain",
     help="The model: ours, as in the paper's text, or as in its complexity table.",
 )
 @click.option(
     "--bands",
-    type=click.Choice(["own", "several"]),
+    type=Choice(["own", "several"]),
     default="own",
     help="Tokens of the recipe's own bands, or of several inside its one band.",
 )
@@ -41,14 +41,14 @@ _TOLD_EVERY = 10
 @click.option("--epochs", type=click.IntRange(1), help=f"At the most; early stopping may end sooner.  {_BY_SET}")
 @click.option(
     "--adversary",
-    type=click.Choice(["none", "inductive"]),
+    type=Choice(["none", "inductive"]),
     default="none",
     help="inductive: features that do not tell the training people apart.",
 )
 @click.option("--exclude", default="", help="Subjects that nothing may be fitted to, separated by commas.")
 @click.option("--licence", help="Of the model.  [default: names the source of the training data]")
 @SEED
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto")
+@click.option("--device", type=Choice(["auto", "cpu", "cuda"]), default="auto", help="Where it is trained.")
 @click.option("--threads", type=click.IntRange(1), default=1, help="Of the training; part of what a seed means.")
 @click.option("--workers", type=click.IntRange(1), help="Recordings tokenized at a time.  [default: one per core]")
 @click.option(

@@ -3,14 +3,13 @@
 import re
 import typing
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union
 
 from annotated_types import Ge, Gt, Le
 
-from rtbrain.errors import ConfigError
+from rtbrain.errors import ConfigError, perhaps
 
 T = TypeVar("T")
 
@@ -59,9 +58,7 @@ def _unknown(cls: type[Any], place: tuple[int | str, ...]) -> str:
     for part in above:
         kinds = [inner for kind in kinds for inner in _inside(kind, str(part))]
     allowed = [each.name for kind in kinds if is_dataclass(kind) for each in fields(kind)]
-    near = get_close_matches(str(key), allowed, 1)
-    meant = f", perhaps {near[0]} is meant" if near else ""
-    return f"no such setting{meant}; there are {', '.join(allowed)}"
+    return f"no such setting{perhaps(str(key), allowed)}; there are {', '.join(allowed)}"
 
 
 def _inside(kind: Any, part: str) -> list[Any]:

@@ -1,74 +1,133 @@
-"""The main job end to end on an embedded default: synthetic EEG whose states are known, decoded and compared."""
+"""The whole of rtbrain on people who never lived: simulate, train, certify, replay over LSL, decode live, score.
 
-from functools import partial
+Every step is a command that is printed before it runs, so that each can be repeated by hand.
+"""
+
+import os
+import socket
+import time
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
+from typing import Final
 
-import numpy as np
+import click
 
-from rtbrain.console import console, progress_bar, show_statistics, show_templates
+from rtbrain.demo_processes import announce, as_typed, ending_as_interrupted, run, running, wait_for
+from rtbrain.demo_steps import DemoSettings, claim, replay_command, score_command, steps, stream_command
 from rtbrain.errors import RtbrainError
-from rtbrain.fitting import fit_sources
-from rtbrain.messages import Tokens
-from rtbrain.microstates.fit import FitSettings
-from rtbrain.microstates.templates import Templates, save
-from rtbrain.pipeline import Recipe
-from rtbrain.sources.chunking import Size
-from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
-from rtbrain.tokenizing import Tokenized, tokenize, write_tsv
 
-N_STATES = 4
+_START_S: Final = 120.0
+"""For so long a process may take to be ready on a busy machine."""
 
 
-def run(out: Path, seconds: float) -> None:
-    """Fit templates to one synthetic recording, tokenize another one in three cuttings, and say how well that went."""
-    fitted_on = Synthetic(SyntheticSettings(duration_s=seconds, n_states=N_STATES, seed=1))
-    unseen = Synthetic(SyntheticSettings(duration_s=seconds, n_states=N_STATES, seed=2))
-    with progress_bar() as progress:
-        templates = fit_sources([("synthetic-1", fitted_on)], Recipe(), FitSettings(N_STATES), progress=progress)
-        cuttings: dict[str, Size] = {"blocks of seconds": None, "chunks of 10 samples": 10, "random chunks": "random"}
-        results = []
-        for name, size in cuttings.items():
-            report = partial(progress, f"tokens from {name}")
-            results.append(tokenize(unseen, templates, size, progress=report))
-    save(templates, out)
-    write_tsv(out / "tokens.tsv", results[0], templates, "synthetic-2")
-    show_templates(out, templates)
-    show_statistics("broad", results[0].statistics["broad"])
-    console.print(f"templates against the true maps, |correlation|: {_recovered(templates, unseen)}")
-    console.print(
-        f"samples whose state is the true one: {100 * _agreement(results[0], templates, unseen):.1f} % (chance 25 %)"
-    )
-    if not all(_same(results[0].tokens, other.tokens) for other in results[1:]):
-        raise RtbrainError("the tokens depend on how the stream was cut; this is a defect of rtbrain, please report it")
-    console.print(
-        f"{len(results[0].tokens)} tokens, identical for blocks of seconds, chunks of 10 samples and random chunks"
-    )
-    console.print(f"by hand: rtbrain templates show {out} --png; the tokens are in {out / 'tokens.tsv'}")
+def run_demo(out: Path, settings: DemoSettings, output_port: int, dashboard_port: int | None) -> None:
+    """Run the demo in a folder; what is there already is not made again.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for everything.
+    settings : DemoSettings
+        How much of everything.
+    output_port : int
+        Where the decoder publishes, if that port is free.
+    dashboard_port : int, optional
+        Serve the dashboard there, if that is free, and go on decoding until Ctrl-C.
+    """
+    claim(out, settings)
+    began_s = time.monotonic()
+    todo = steps(settings, out)
+    n_steps = len(todo) + 1
+    with ending_as_interrupted():
+        for number, step in enumerate(todo, 1):
+            click.secho(f"\n{number} of {n_steps}: {step.title}", fg="cyan")
+            announce(step.command)
+            if step.made.exists():
+                click.echo(f"done already: {step.made}")
+            else:
+                run(step.command)
+        click.secho(
+            f"\n{n_steps} of {n_steps}: replay that recording as an LSL stream, {settings.speed:g} times as fast as it "
+            "was taken, and decode it live",
+            fg="cyan",
+        )
+        _live(out, settings, output_port, dashboard_port, began_s)
 
 
-def _matched(templates: Templates, truth: Synthetic) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each fitted map the true state that it is most like, and how much."""
-    columns = [truth.info.channels.index(name) for name in templates.channels]
-    true = truth.maps[:, columns] - truth.maps[:, columns].mean(axis=1, keepdims=True)
-    true /= np.linalg.norm(true, axis=1, keepdims=True)
-    corr = np.abs(templates.maps[0] @ true.T)
-    return corr.argmax(axis=1), corr.max(axis=1)
+def _live(out: Path, settings: DemoSettings, output_port: int, dashboard_port: int | None, began_s: float) -> None:
+    """Decode the session once and score it; with a dashboard, go on at the pace of a real session."""
+    name = f"demo-{os.getpid()}"
+    endpoint = f"tcp://127.0.0.1:{_free_port(output_port)}"
+    log = out / "log"
+    with ExitStack() as stack:
+        if dashboard_port is not None:
+            command = ("dashboard", "--zmq", endpoint, "--port", f"{_free_port(dashboard_port)}")
+            announce(command, background=True)
+            stack.enter_context(running(command))
+        _decode_once(out, settings, name, endpoint, log)
+        announce(score_command(out, log))
+        run(score_command(out, log))
+        _summary(out, log, began_s)
+        if dashboard_port is not None:
+            _go_on(out, name, endpoint)
 
 
-def _recovered(templates: Templates, truth: Synthetic) -> str:
-    return ", ".join(f"{each:.3f}" for each in _matched(templates, truth)[1])
+def _decode_once(out: Path, settings: DemoSettings, name: str, endpoint: str, log: Path) -> None:
+    said: list[str] = []
+    sent = Event()
+
+    def listen(line: str) -> None:
+        said.append(line)
+        if not sent.is_set():  # then the source is gone, as it should be
+            click.echo(f"  stream: {line}")
+
+    command = stream_command(out, name, endpoint, log)
+    announce(command, background=True)
+    with running(command, listen) as decoder:
+        wait_for(lambda: any("looking for" in line for line in said), decoder, "starting the decoder", _START_S)
+        sending = replay_command(out, name, settings.speed, loop=False)
+        announce(sending)
+        with running(sending) as replay:
+            wait_for(lambda: replay.poll() is not None, decoder, "decoding", float("inf"))
+        sent.set()
+        if replay.returncode:
+            raise RtbrainError(f"the replay ended with exit code {replay.returncode}; see above")
 
 
-def _agreement(result: Tokenized, templates: Templates, truth: Synthetic) -> float:
-    """Return the share of labelled samples with the true state, the filter's declared delay taken into account."""
-    tokens = result.tokens.take(result.tokens.state >= 0)
-    said = np.repeat(_matched(templates, truth)[0][tokens.state], tokens.duration)
-    offsets = np.concatenate([np.arange(n) for n in tokens.duration])
-    at = np.repeat(tokens.start, tokens.duration) + offsets
-    delay = round(result.info.filter_delay_s * result.info.rate_hz)
-    factor = round(truth.info.rate_hz / result.info.rate_hz)
-    return float((said == truth.states[np.maximum(0, (at - delay) * factor)]).mean())
+def _go_on(out: Path, name: str, endpoint: str) -> None:
+    """Decode the same session again and again, at its own pace, until Ctrl-C."""
+    click.secho("\nthe session goes on at its own pace; look at the dashboard, stop by Ctrl-C", fg="cyan")
+    with (
+        running(stream_command(out, name, endpoint, None), lambda line: None) as decoder,
+        running(replay_command(out, name, 1.0, loop=True), lambda line: None) as replay,
+    ):
+        wait_for(lambda: replay.poll() is not None, decoder, "decoding", float("inf"))
 
 
-def _same(a: Tokens, b: Tokens) -> bool:
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("state", "start", "duration"))
+def _summary(out: Path, log: Path, began_s: float) -> None:
+    files = {
+        out / "set": "the simulated people; rtbrain.yaml describes the set, simulation.json is the truth",
+        out / "bundle": "the trained decoder: templates, ONNX graphs, bundle.json; parity.json is its certificate",
+        out / "session": "the recording of the stranger, and what is true of it",
+        log: "every message of the live session, checksummed; `rtbrain session check` verifies it",
+    }
+    width = max(len(str(path)) for path in files)
+    click.echo(f"\nthis took {time.monotonic() - began_s:.0f} s. Where everything is:")
+    for path, what in files.items():
+        click.echo(f"  {path!s:{width}}  {what}")
+    click.echo("All commands above, those after $, can be typed as they stand; `rtbrain --help` lists the others.")
+    click.echo(f"Decode it again: {as_typed(replay_command(out, 'EEG', 1.0, loop=True))} &")
+    click.echo(f"                 rtbrain stream --lsl EEG --bundle {out / 'bundle'} --local &   then: rtbrain watch")
+
+
+def _free_port(wanted: int) -> int:
+    """Return a port of this machine that is free: the usual one, if possible."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return wanted

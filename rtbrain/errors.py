@@ -18,6 +18,20 @@ RtbrainError
 A message says what was wrong, the value that was seen, and what to do next.
 """
 
+from collections.abc import Iterable
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+INTERRUPTED_SAID = "interrupted; nothing is left half written, and what was finished is kept"
+
+
+def perhaps(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is most like one that is not, as a part of a message; nothing if none is."""
+    from difflib import get_close_matches  # here only: commands that make no mistake need not load it
+
+    near = get_close_matches(name.lower(), by_lower := {each.lower(): each for each in known}, 1)
+    return f", perhaps {by_lower[near[0]]!r} is meant" if near else ""
+
 
 class RtbrainError(Exception):
     """Base of all errors that are the input's fault; the command line turns it into `exit_code`."""

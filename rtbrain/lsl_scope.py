@@ -6,9 +6,11 @@ from configparser import Error as ConfigParserError
 from pathlib import Path
 from typing import Final
 
-MACHINE_ONLY: Final = "[multicast]\nResolveScope = machine\n[log]\nlevel = -1\n"
+MACHINE_ONLY: Final = "[multicast]\nResolveScope = machine\n[log]\nlevel = -3\n"
 """A liblsl configuration under which nobody on the network is told of a stream.
 
+It keeps liblsl quiet but for what is fatal: when a source goes it prints hundreds of lines about its attempts to find
+it again, which `stream` tells in one.
 Who knows the port could still connect: a firewall, not LSL, can prevent that."""
 
 _state = {"kept": False}

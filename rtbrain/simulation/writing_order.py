@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rtbrain.config import Count, NotNegative, Positive, Share, load_yaml
-from rtbrain.errors import ConfigError
+from rtbrain.errors import ConfigError, perhaps
 from rtbrain.simulation.layouts import LAYOUTS
 from rtbrain.simulation.layouts.plan import File, Layout, Scale, Take
 from rtbrain.simulation.seeding import generator
@@ -53,7 +53,9 @@ def scaled(order: Order) -> tuple[Scale, list[str]]:
     layout, notes = order.layout, list[str]()
     form = order.form or layout.forms[0]
     if form not in layout.forms:
-        raise ConfigError(f"{order.dataset} has no form {form!r}; it has {', '.join(layout.forms)}")
+        raise ConfigError(
+            f"{order.dataset} has no form {form!r}{perhaps(form, layout.forms)}; it has {', '.join(layout.forms)}"
+        )
     if order.trials is not None and (layout.trials is None or order.trials > (layout.most_trials or 0)):
         most = f"at most {layout.most_trials} trials per person" if layout.trials else "its own number of recordings"
         raise ConfigError(f"{order.dataset} has {most}; change or leave out --trials {order.trials}")

@@ -1,6 +1,6 @@
 """What is true of a simulated set: the label of every trial, and how well labels can be told at best."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ from rtbrain.simulation.world import World
 from rtbrain.simulation.writing_order import Order
 from rtbrain.training.dataset_config import DatasetConfig, Task
 from rtbrain.training.datasets import class_of
+from rtbrain.training.trials import Value
 
 Progress = Callable[[str, float], None]
 """Told what is being done and which share of it is done."""
@@ -26,23 +27,28 @@ def optima_of(
     """Return how well each task can be solved at best, at the length of the crop and with the set's own labels."""
     assert config.crop is not None, "the five sets have a crop"
     seconds, n_labels = config.crop.seconds, world.design.n_classes
+    trials = [
+        (each.label, each.fields)
+        for each in (each for file in files for take in file.takes for each in take.stretches)
+        if each.trial is not None
+    ]
     found: dict[str, Optimum] = {}
     for name, task in config.tasks.items():
         progress("what is possible at best", len(found) / len(config.tasks))
-        found[name] = world.bayes_optimal(seconds, _mix(task, n_labels, files), n_draws)
+        found[name] = world.bayes_optimal(seconds, mix_of(task, n_labels, trials), n_draws)
     return found
 
 
-def _mix(task: Task, n_labels: int, files: Sequence[File]) -> FloatArray:
-    """Count the trials of each label (rows) by their class in a task (columns)."""
+def mix_of(task: Task, n_labels: int, trials: Iterable[tuple[int | None, Mapping[str, Value]]]) -> FloatArray:
+    """Count the trials of each label (rows) by their class in a task (columns); trials are labels and fields."""
     mix = np.zeros((n_labels, len(task.classes)))
-    for each in (each for file in files for take in file.takes for each in take.stretches):
-        if each.trial is None or any(each.fields.get(name) != value for name, value in task.where.items()):
+    for label, fields in trials:
+        if any(fields.get(name) != value for name, value in task.where.items()):
             continue
-        chosen = class_of(each.fields[task.label], task.classes)
-        assert each.label is not None, "every trial has a label"
+        chosen = class_of(fields[task.label], task.classes)
+        assert label is not None, "every trial has a label"
         assert chosen is not None, "every trial has a class in every task of its set"
-        mix[each.label, chosen] += 1
+        mix[label, chosen] += 1
     return mix
 
 

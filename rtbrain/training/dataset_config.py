@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rtbrain.config import Count, NotNegative, Positive, Share, load_yaml, parse
-from rtbrain.errors import ConfigError
+from rtbrain.errors import ConfigError, perhaps
 from rtbrain.pipeline import Recipe
 from rtbrain.training.trials import Value
 
@@ -117,7 +117,9 @@ class DatasetConfig:
         """Return a task by name; the first one by default."""
         chosen = name or next(iter(self.tasks))
         if chosen not in self.tasks:
-            raise ConfigError(f"{self.name} has no task {chosen!r}; it has {', '.join(self.tasks)}")
+            raise ConfigError(
+                f"{self.name} has no task {chosen!r}{perhaps(chosen, self.tasks)}; it has {', '.join(self.tasks)}"
+            )
         return chosen, self.tasks[chosen]
 
 
@@ -136,8 +138,9 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
     if path.suffix not in {".yaml", ".yml"}:
         path = CONFIGS / f"{name_or_path}.yaml"
         if not path.is_file():
+            known = known_datasets()
             raise ConfigError(
-                f"no data set is called {name_or_path!r}; known are {', '.join(known_datasets())}, "
+                f"no data set is called {name_or_path!r}{perhaps(name_or_path, known)}; known are {', '.join(known)}, "
                 "or give the path of a YAML file of yours"
             )
     config = parse(DatasetConfig, load_yaml(path), str(path))

@@ -292,13 +292,6 @@ def test_fif_of_pycrostates_round_trip(fitted: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(cluster.cluster_centers_, before.maps[0], atol=1e-12)
 
 
-def test_demo(tmp_path: Path) -> None:
-    result = invoke("demo", "--out", tmp_path / "demo", "--seconds", 30)
-    assert result.exit_code == 0
-    assert "identical for" in result.output
-    assert (tmp_path / "demo" / "tokens.tsv").is_file()
-
-
 def test_help_is_light() -> None:
     """`rtbrain --help` loads nothing heavy, which keeps it under 0.3 s of CPU (the time itself is not asserted)."""
     code = "import sys, rtbrain.cli; print([m for m in ('numpy', 'mne', 'rich', 'pydantic') if m in sys.modules])"

@@ -63,11 +63,11 @@ def test_an_unknown_setting_is_told_which_there_are() -> None:
     with pytest.raises(ConfigError) as error:
         parse(Outer, values, "it")
     assert set(str(error.value).splitlines()[1:]) == {
-        "  inner.names: no such setting, perhaps name is meant; there are size, name (got 'y')",
-        "  many.0.sizes: no such setting, perhaps size is meant; there are size, name (got 2)",
+        "  inner.names: no such setting, perhaps 'name' is meant; there are size, name (got 'y')",
+        "  many.0.sizes: no such setting, perhaps 'size' is meant; there are size, name (got 2)",
         "  maybe.zzz: no such setting; there are size, name (got 2)",
-        "  by_name.a.name2: no such setting, perhaps name is meant; there are size, name (got 2)",
-        "  ratoi: no such setting, perhaps ratio is meant; there are inner, many, maybe, by_name, ratio (got 1)",
+        "  by_name.a.name2: no such setting, perhaps 'name' is meant; there are size, name (got 2)",
+        "  ratoi: no such setting, perhaps 'ratio' is meant; there are inner, many, maybe, by_name, ratio (got 1)",
     }
 
 

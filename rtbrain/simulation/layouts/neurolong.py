@@ -1,4 +1,7 @@
-"""NeuroLong on disk: BIDS, a run for each film with rest before and a rating after it, 63 channels at 1000 Hz."""
+"""NeuroLong on disk: BIDS, a run for each film with rest before and a rating after it, 63 channels at 1000 Hz.
+
+The form `small` is the same with fewer electrodes and samples: an eighth of the data, for a first try.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +10,9 @@ from typing import Final
 from rtbrain.simulation.layouts.bids import acticap, write_description, write_events, write_recording, write_tsv
 from rtbrain.simulation.layouts.plan import Blocks, File, Layout, Scale, Stretch, Take
 
-RATE_HZ: Final = 1000
+RATE_HZ: Final = {"bids": 1000, "small": 250}
+N_SMALL: Final = 32
+"""Electrodes of the form `small`: the first ones of the cap are those of smaller caps."""
 TASK: Final = "neurolong"
 REST_S: Final = 5.0
 RATING_S: Final = 5.0
@@ -19,7 +24,8 @@ _COLUMNS: Final = ("video_id", "stim_valence", "valence_rating")
 
 
 def _plan(scale: Scale) -> list[File]:
-    channels, files = acticap(), []
+    channels = acticap()[:N_SMALL] if scale.form == "small" else acticap()
+    files = []
     for subject in range(scale.subjects):
         person = f"sub-{subject + 1:02d}"
         for run, film in enumerate(_films(scale, subject), 1):
@@ -30,7 +36,7 @@ def _plan(scale: Scale) -> list[File]:
                 Stretch(scale.trial_s, RATINGS.index(rating), f"{name}_trial-01", 2, {"trial_type": "video", **film}),
                 Stretch(RATING_S, code=3, fields={"trial_type": "rating"}),
             )
-            take = Take(subject, run - 1, channels, RATE_HZ, stretches)
+            take = Take(subject, run - 1, channels, RATE_HZ[scale.form], stretches)
             files.append(File(f"{person}/eeg/{name}_eeg.vhdr", person, (take,)))
     return files
 
@@ -79,7 +85,7 @@ LAYOUT: Final = Layout(
     subjects=3,
     labels="trial",
     n_classes=5,
-    forms=("bids",),
+    forms=("bids", "small"),
     minutes=8.25,
     trials=6,
     most_trials=99,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rtbrain.errors import ConfigError
+from rtbrain.errors import ConfigError, perhaps
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.methods.band_power import relative_powers
 from rtbrain.training.methods.base import (
@@ -86,7 +86,8 @@ def methods_named(names: Sequence[str] = (), adaptation: Adaptation = "none") ->
     """
     unknown = [name for name in names if name not in METHODS]
     if unknown:
-        raise ConfigError(f"no method is called {', '.join(map(repr, unknown))}; there are {', '.join(METHODS)}")
+        named = ", ".join(f"{name!r}{perhaps(name, METHODS)}" for name in unknown)
+        raise ConfigError(f"no method is called {named}; there are {', '.join(METHODS)}")
     able = {name: made for name, method in METHODS.items() if (made := adapted(method, adaptation)) is not None}
     if unable := [name for name in names if name not in able]:
         raise ConfigError(
