@@ -14,6 +14,7 @@ import click
 from rtbrain import __version__
 from rtbrain.cli_checks import doctor, parity
 from rtbrain.cli_completion import completion
+from rtbrain.cli_dashboard import dashboard
 from rtbrain.cli_data import data
 from rtbrain.cli_demo import demo
 from rtbrain.cli_evaluate import evaluate
@@ -47,6 +48,7 @@ main.add_command(stream)
 main.add_command(watch)
 main.add_command(parity)
 main.add_command(doctor)
+main.add_command(dashboard)
 main.add_command(keys)
 main.add_command(session)
 session.add_command(session_score)

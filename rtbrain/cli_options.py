@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rtbrain.pipeline import Recipe
+    from rtbrain.security import ClientKeys
 
 
 class Choice(click.Choice[str]):
@@ -35,6 +36,7 @@ UNIT = click.option(
 STREAM = click.option("--stream", help="Name or id of the stream to take from an XDF file with several.")
 OUTPUT_PORT = 5556
 """Where the decoder publishes unless told otherwise."""
+ENDPOINT = f"tcp://127.0.0.1:{OUTPUT_PORT}"
 DASHBOARD_PORT = 5006
 SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of everything that is drawn at random.")
 EXTRAS = {
@@ -46,6 +48,7 @@ EXTRAS = {
     "joblib": "train",
     "torch": "train",
     "onnx": "train",
+    "bokeh": "dashboard",
 }
 """Which extra of rtbrain brings a package."""
 _NO_LEAVE = "choose another folder, or change its permissions"
@@ -134,6 +137,17 @@ def number_range(text: str) -> tuple[int, ...]:
     if not (first.isdigit() and last.isdigit()) or not 1 <= int(first) < int(last) <= 64:
         raise ConfigError(f"--scan {text!r} is no rising range within 1 to 64 states; write for example --scan 3:12")
     return tuple(range(int(first), int(last) + 1))
+
+
+def client_keys(key: Path | None, server: Path | None) -> ClientKeys | None:
+    """Read the keys of a listener; None if it has none."""
+    if key is None and server is None:
+        return None
+    if key is None or server is None:
+        raise ConfigError("--key and --server belong together: your own key, and the decoder's public one")
+    from rtbrain.security import load_client_keys
+
+    return load_client_keys(key, server)
 
 
 def on_signals() -> Callable[[], bool]:

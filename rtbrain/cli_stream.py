@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_options import OUTPUT_PORT, PATH, Choice, on_signals
+from rtbrain.cli_options import ENDPOINT, PATH, Choice, client_keys, on_signals
 from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from rtbrain.decoder.session import Device
 
-ENDPOINT = f"tcp://127.0.0.1:{OUTPUT_PORT}"
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
@@ -96,12 +95,9 @@ def watch(endpoint: str, key: Path | None, server: Path | None, seconds: float |
 
     Example: rtbrain watch --zmq tcp://127.0.0.1:5556
     """
-    if (key is None) != (server is None):
-        raise ConfigError("--key and --server belong together: your own key, and the decoder's public one")
-    from rtbrain.security import load_client_keys
+    keys = client_keys(key, server)
     from rtbrain.watching import watch_output
 
-    keys = None if key is None or server is None else load_client_keys(key, server)
     watch_output(endpoint, keys, on_signals(), seconds, plain=plain)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import zmq
 
+from rtbrain.errors import SinkError
 from rtbrain.protocol import MAX_BYTES, TOPICS, decode
 from rtbrain.security import ClientKeys
 from rtbrain.sinks.zmq_pub import HIGH_WATER_MARK
@@ -43,7 +44,11 @@ class Subscriber:
             self._socket.curve_publickey, self._socket.curve_secretkey = keys.public, keys.secret
         for topic in topics:
             self._socket.setsockopt(zmq.SUBSCRIBE, f"{topic} ".encode())  # the space ends the topic
-        self._socket.connect(endpoint)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise SinkError(f"{endpoint!r} is no endpoint ({error}); write for example tcp://127.0.0.1:5556") from error
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
         """Return the next message's values, None if none came in time."""

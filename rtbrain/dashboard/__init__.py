@@ -1,0 +1,1 @@
+"""A web page that watches what a live decoder publishes."""
