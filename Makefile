@@ -5,12 +5,12 @@ READY := .venv/.ready
 # Each of the parallel processes keeps to its core.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench browser clean
 
 demo: $(READY)
 	$(BIN)/rtbrain demo --out demo-output
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python tools/check --no-tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not full and not live"
 	$(BIN)/python -m pytest -m "live and not full"
@@ -22,6 +22,13 @@ bench: $(READY)
 	$(BIN)/python tools/bench/microstates.py --check
 	$(BIN)/python tools/bench/chain.py --check
 	$(BIN)/python tools/bench/corpus.py --check
+
+# The dashboard is tested in a real browser; Debian's and Ubuntu's can be installed here, others by hand.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+	|| echo "install Chromium (apt-get install chromium): without it the dashboard's tests fail"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rtbrain needs Python 3.11 or newer")'

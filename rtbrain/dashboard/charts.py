@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import inf, nan
 from typing import Any, Final, Literal
 
-from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FixedTicker, GlyphRenderer, Range1d
+from bokeh.models import ColumnDataSource, CustomJSTickFormatter, DatetimeTicker, FixedTicker, Range1d
 from bokeh.plotting import figure
 
 from rtbrain.dashboard.feed import BIN_S, HISTORY_S, RECENT_S, Decision, Run
@@ -45,18 +45,20 @@ class Curves:
 
     def __init__(self, name: str, span_s: float, gap_s: float, ticks: Literal["true", "false"]) -> None:
         self._span_s, self._gap_s = span_s, gap_s
-        self.figure = _figure(name, 190, x_axis_type="datetime", x_range=Range1d(0, 1), y_range=Range1d(-0.03, 1.03))
+        self.figure = _figure(
+            name, 190, x_axis_type="datetime", x_range=Range1d(start=0, end=1), y_range=Range1d(start=-0.03, end=1.03)
+        )
         self.figure.yaxis.ticker = FixedTicker(ticks=[0, 0.25, 0.5, 0.75, 1])
         # Bokeh's own formatter knows UTC only; the browser knows the time on its user's wall.
         self.figure.xaxis.formatter = CustomJSTickFormatter(code=f"return rtbrain.clock(tick, {ticks})")
-        self.figure.xaxis.ticker.desired_num_ticks = 4  # as many as there is room for on a phone
+        self.figure.xaxis.ticker = DatetimeTicker(desired_num_ticks=4)  # as many as there is room for on a phone
         self.source = ColumnDataSource({"at": []}, name=f"{name}-source")
         self.doubted = ColumnDataSource({"left": [], "right": []}, name=f"{name}-doubted")
         self.figure.quad(
             left="left", right="right", bottom=-0.03, top=1.03, source=self.doubted,
             fill_color="#888888", fill_alpha=0.28, line_color=None,
         )  # fmt: skip
-        self._lines: list[GlyphRenderer[Any]] = []
+        self._lines: list[Any] = []
         self._rows: list[Decision] = []
         self._last_s = inf
 
@@ -74,7 +76,7 @@ class Curves:
     def add(self, decisions: Sequence[Decision], now_s: float) -> None:
         """Draw more decisions, and let the time go on to the present."""
         self._rows = [each for each in (*self._rows, *decisions) if each.at_s > now_s - self._span_s - self._gap_s]
-        columns: dict[str, list[float]] = {name: [] for name in self.source.column_names}
+        columns: dict[str, Any] = {name: [] for name in self.source.column_names}
         for each in decisions:
             if each.at_s - self._last_s > self._gap_s:  # no line across a time without any decision
                 _append(columns, self._last_s, [nan] * len(each.probabilities))
@@ -90,7 +92,7 @@ class Curves:
         self.figure.x_range.update(start=1000 * (now_s - shown_s), end=1000 * now_s)
 
 
-def _append(columns: dict[str, list[float]], at_s: float, values: Sequence[float]) -> None:
+def _append(columns: dict[str, Any], at_s: float, values: Sequence[float]) -> None:
     columns["at"].append(1000 * at_s)
     for i, value in enumerate(values):
         columns[f"p{i}"].append(value)
@@ -126,7 +128,7 @@ class Ribbon:
     """The tokens of the last seconds of signal, a row for each band, coloured by microstate."""
 
     def __init__(self) -> None:
-        self.figure = _figure("ribbon", 100, x_range=Range1d(0, RIBBON_S), y_range=Range1d(0, 1))
+        self.figure = _figure("ribbon", 100, x_range=Range1d(start=0, end=RIBBON_S), y_range=Range1d(start=0, end=1))
         self.figure.xaxis.axis_label = "seconds of signal"
         self.figure.ygrid.grid_line_color = None
         names = ("left", "right", "bottom", "top", "middle", "colour", "stripe", "text")
@@ -162,7 +164,7 @@ class Ribbon:
         runs = [run for run in runs if run.band in self._bands]
         if not runs:
             return
-        columns: dict[str, list[Any]] = {name: [] for name in self._empty}
+        columns: dict[str, Any] = {name: [] for name in self._empty}
         for run in runs:
             end_s = run.start_s + run.duration_s
             if end_s < self._end_s - _RESTART_S:  # the signal began anew

@@ -36,7 +36,8 @@ def flat(places: FloatArray) -> FloatArray:
     """Return points of the unit sphere (n, 3) as seen from above (n, 2): x right, y front; the outline is at 1."""
     angle = np.arccos(np.clip(places[:, 2], -1, 1))
     across = np.hypot(places[:, 0], places[:, 1])
-    return places[:, :2] * (angle / EDGE / np.where(across > 0, across, 1.0))[:, None]
+    seen: FloatArray = places[:, :2] * (angle / EDGE / np.where(across > 0, across, 1.0))[:, None]
+    return seen
 
 
 def electrodes(channels: Sequence[str]) -> dict[str, tuple[float, float]]:

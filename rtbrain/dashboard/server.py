@@ -2,9 +2,9 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from socket import gethostname
 from time import time
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop, PeriodicCallback
-from tornado.netutil import bind_sockets
 from tornado.web import Finish, HTTPError, RequestHandler
 
 from rtbrain.dashboard.feed import Feed
@@ -70,7 +69,7 @@ class TokenAuth(AuthProvider):
         super().__init__()
 
     @property
-    def get_user_async(self) -> Callable[[Any], Awaitable[str]]:
+    def get_user_async(self) -> Any:
         """Return what every request for the page, its data or its connection is asked first."""
         return self._admit
 
@@ -89,8 +88,8 @@ class TokenAuth(AuthProvider):
         return secrets.compare_digest(given.encode(), self._token.encode())
 
     # Bokeh asks for all of these; nobody is ever sent to a login.
-    get_user = get_login_url = login_handler = logout_url = logout_handler = None  # type: ignore[assignment]
-    login_url = "/"  # type: ignore[assignment]
+    get_user = get_login_url = login_handler = logout_url = logout_handler = None
+    login_url = "/"
 
 
 def serve(
@@ -122,9 +121,9 @@ def serve(
     """
     address = address.with_token()
     logging.getLogger("bokeh").setLevel(logging.ERROR)  # who opens and closes the page is no news
-    with Subscriber(endpoint, keys=keys) as subscriber:
+    with _listening(address) as listening, Subscriber(endpoint, keys=keys) as subscriber:
         feed = Feed(subscriber)
-        server = _server(feed, endpoint, address)
+        server = _server(feed, endpoint, address, listening)
         tasks = [
             PeriodicCallback(lambda: feed.receive(time()), RECEIVE_MS),
             PeriodicCallback(lambda: IOLoop.current().stop() if stop() else None, STOP_MS),
@@ -141,8 +140,8 @@ def serve(
             server.stop()
 
 
-def _server(feed: Feed, endpoint: str, address: Address) -> BaseServer:
-    """Return a server that listens already; Bokeh's own helper knows no way to allow any port of this machine."""
+def _server(feed: Feed, endpoint: str, address: Address, listening: socket.socket) -> BaseServer:
+    """Return the server; Bokeh's own helper knows no way to allow any port of this machine."""
 
     def opened(document: Document) -> None:
         Page(document, feed, endpoint)
@@ -155,19 +154,26 @@ def _server(feed: Feed, endpoint: str, address: Address) -> BaseServer:
         websocket_max_message_size_bytes=MOST_FROM_BROWSER,
     )
     http = HTTPServer(application)
+    http.add_sockets([listening])
+    return BaseServer(IOLoop.current(), application, http)
+
+
+def _listening(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        http.add_sockets(bind_sockets(address.port, address.host))
+        made = socket.create_server((address.host, address.port), family=family)
     except OSError as error:
         raise SinkError(
             f"the page cannot be served on {address.host}:{address.port} ({error.strerror}); choose another --port or "
             "--host"
         ) from error
-    return BaseServer(IOLoop.current(), application, http)
+    made.setblocking(False)
+    return made
 
 
-def _url(address: Address, port: int) -> str:
+def _url(address: Address, port: int | None) -> str:
     """Return what to open in a browser."""
     everywhere = address.host in ("", "0.0.0.0", "::")
-    host = gethostname() if everywhere else address.host
+    host = socket.gethostname() if everywhere else address.host
     place = f"[{host}]" if ":" in host else host
     return f"http://{place}:{port}/" + (f"?token={address.token}" if address.token else "")

@@ -5,10 +5,11 @@ import pytest
 from mne.channels.interpolation import _make_interpolation_matrix
 
 from rtbrain.errors import ChannelError
+from rtbrain.microstates.spline import spline_matrix
 from rtbrain.sources.electrodes import TEN_TEN_64, TEN_TWENTY_19
 from rtbrain.sources.synthetic import dipole_maps
 from rtbrain.topography import electrodes_on_sphere
-from rtbrain.training.transfer_spline import maps_on, spline_matrix
+from rtbrain.training.transfer_spline import maps_on
 
 
 def directions(names: tuple[str, ...]) -> np.ndarray:
