@@ -31,6 +31,7 @@ from rtbrain.cli_options import Choice, check_folder
 )
 @click.option("--workers", type=click.IntRange(1), default=1, help="Folds at a time.")
 @click.option("--cluster", metavar="TCP", help="Address of a Dask scheduler whose workers run the folds.")
+@click.option("--report/--no-report", default=True, help="Write an HTML page with figures beside the tables.")
 def evaluate(
     dataset: str,
     root: Path | None,
@@ -42,6 +43,7 @@ def evaluate(
     out: Path,
     workers: int,
     cluster: str | None,
+    report: bool,
 ) -> None:
     """Compare methods on people that they have not seen, with what is not brain beside them.
 
@@ -71,5 +73,11 @@ def evaluate(
         answers = run(planned, found, out.resolve(), workers, progress, cluster)
     result = tabulate(planned, answers, beside)
     show_evaluation(result)
-    for path in write_evaluation(result, out):
+    written = list(write_evaluation(result, out))
+    if report:
+        from rtbrain.training.exhibit_evaluation import evaluation_exhibits
+        from rtbrain.training.report_evaluation import write_report
+
+        written.append(write_report(result, out, evaluation_exhibits(planned, out)))
+    for path in written:
         console.print(f"wrote {path}", markup=False)

@@ -58,6 +58,11 @@ def montage_info(channels: Sequence[str]) -> Any:
 
 def draw_templates(templates: Templates, path: Path) -> None:
     """Write a PNG with one row of head maps per band; red and blue are poles whose sign means nothing."""
+    write_figure(templates_figure(templates), path)
+
+
+def templates_figure(templates: Templates) -> Any:
+    """Return a figure with one row of head maps per band."""
     import mne
 
     info = montage_info(templates.channels)
@@ -79,14 +84,22 @@ def draw_templates(templates: Templates, path: Path) -> None:
             )
             share = "" if shares is None else f"\nGEV {100 * shares[column]:.1f} %"
             axis.set_title(f"{name} {column}{share}" if len(templates.maps) > 1 else f"{column}{share}", fontsize=9)
-    write_figure(figure, path)
+    return figure
 
 
 def draw_scan(templates: Templates, path: Path) -> bool:
     """Write a PNG with GEV and the cross-validation criterion against the number of states, if there was a scan."""
+    figure = scan_figure(templates)
+    if figure is not None:
+        write_figure(figure, path)
+    return figure is not None
+
+
+def scan_figure(templates: Templates) -> Any | None:
+    """Return a figure of GEV and the cross-validation criterion, or None if there was no scan."""
     curves = [(band["band"], band["scan"]) for band in templates.report.get("bands", []) if "scan" in band]
     if not curves:
-        return False
+        return None
     figure = new_figure(5.2 * len(curves), 3.2)
     for axis, (name, curve) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves, strict=True):
         (gev,) = axis.plot(curve["n_states"], curve["gev"], "o-", color="#0072b2", label="GEV")
@@ -96,8 +109,7 @@ def draw_scan(templates: Templates, path: Path) -> bool:
         other.set_ylabel("cross-validation criterion")
         axis.axvline(curve["recommended"], color="0.6", lw=1)
         axis.legend(handles=[gev, cv], loc="center right")
-    write_figure(figure, path)
-    return True
+    return figure
 
 
 def new_figure(width: float, height: float) -> Any:

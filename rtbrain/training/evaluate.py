@@ -207,25 +207,41 @@ def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
         slots += [slot for _, slot in own]
         todo = tuple((method, slot) for method, slot in own if load_answers(slot) is None)
         if todo:
-            job = FoldJob(
-                fold=fold,
-                trials=planned.chosen.trials,
-                same_person=planned.same_person,
-                recipe=planned.recipe,
-                n_states=planned.config.n_states,
-                crop_s=crop_s,
-                seed=seed,
-                optimistic=planned.optimistic,
-                seconds=planned.seconds,
-                todo=todo,
-                cache=TrialCache(out / "cache", planned.content),
-                scratch=out / "scratch" / todo[0][1].key[:16],
-                nuisance={},
-                foreign=planned.foreign,
-                probed=probed,
-            )
-            jobs.append(job)
+            jobs.append(_job(planned, out, seed, fold, todo, probed))
     return slots, jobs
+
+
+def first_fold(planned: Plan, out: Path) -> FoldJob:
+    """Return the first fold of all, with nothing to do; for whoever wants to see its templates and tokens."""
+    seed, fold = next(planned.folds())
+    return _job(planned, out, seed, fold, (), ())
+
+
+def _job(
+    planned: Plan,
+    out: Path,
+    seed: int,
+    fold: Fold,
+    todo: tuple[tuple[Method, Slot], ...],
+    probed: tuple[str, ...],
+) -> FoldJob:
+    return FoldJob(
+        fold=fold,
+        trials=planned.chosen.trials,
+        same_person=planned.same_person,
+        recipe=planned.recipe,
+        n_states=planned.config.n_states,
+        crop_s=planned.config.crop.seconds if planned.config.crop else None,
+        seed=seed,
+        optimistic=planned.optimistic,
+        seconds=planned.seconds,
+        todo=todo,
+        cache=TrialCache(out / "cache", planned.content),
+        scratch=out / "scratch" / (todo[0][1].key[:16] if todo else "shown"),
+        nuisance={},
+        foreign=planned.foreign,
+        probed=probed,
+    )
 
 
 def _nuisance(planned: Plan, found: Found, jobs: Sequence[FoldJob]) -> dict[str, tuple[float, ...]]:

@@ -95,7 +95,7 @@ class FoldData:
             settings = FitSettings(need.n_states or job.n_states, n_starts=STARTS, seed=job.seed)
             recipe = with_bands(job.recipe) if need.several_bands else job.recipe
             chosen = [self._trials[name] for name in names]
-            self._templates[need] = fit_trials(chosen, recipe, settings, peak_settings=PEAKS, read=self._peaks)
+            self._templates[need] = fit_trials(chosen, recipe, settings, peak_settings=PEAKS, read=self.peaks)
         return self._templates[need]
 
     def examples(self, names: Collection[str], hidden: bool = False) -> list[Example]:
@@ -128,7 +128,8 @@ class FoldData:
             samples=lambda: conditioned(source, job.recipe),
         )
 
-    def _peaks(self, name: str, source: Source, recipe: Recipe, band: int) -> FloatArray:
+    def peaks(self, name: str, source: Source, recipe: Recipe, band: int) -> FloatArray:
+        """Return the peaks of a trial, from the cache if they are there."""
         return self._job.cache.peaks(self._trials[name], recipe, band)
 
     def _tokens(self, name: str, need: TokenNeed) -> Tokenized:

@@ -143,12 +143,16 @@ def _flips(answers: Sequence[Answers], method: str) -> dict[str, tuple[int, int]
     return found
 
 
+def evaluation_stem(found: Evaluation) -> str:
+    """Return what the files of an evaluation are called, without their endings."""
+    kind = "harmonised" if found.harmonised else "raw"
+    mode = "" if found.adaptation == "none" else f"-{found.adaptation}"
+    return f"{found.dataset}-{found.task}-{kind}-{found.protocol}{mode}"
+
+
 def write_evaluation(found: Evaluation, folder: Path) -> tuple[Path, Path]:
     """Write the JSON and the TSV file of an evaluation; return their paths."""
-    kind = "harmonised" if found.harmonised else "raw"
-    stem = f"{found.dataset}-{found.task}-{kind}-{found.protocol}"
-    if found.adaptation != "none":
-        stem += f"-{found.adaptation}"
+    stem = evaluation_stem(found)
     as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(as_json) as temporary:

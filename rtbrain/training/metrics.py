@@ -53,6 +53,8 @@ class Scores:
     """Trials by true and told class, mean over seeds."""
     by_person: dict[str, float]
     """Share of each person's trials that is told correctly."""
+    reliability: tuple[tuple[float, float, float], ...]
+    """Of each bin of confidence with answers in it: their share of all, mean confidence, share that is right."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def score(answered: Answered) -> Scores:
         calibration_error=calibration_error(answered.probabilities, labels),
         confusion=tuple(map(tuple, confusion(answered.probabilities, labels).tolist())),
         by_person={name: float(right[people == i].mean()) for i, name in enumerate(answered.names)},
+        reliability=reliability(answered.probabilities, labels),
     )
 
 
@@ -96,11 +99,16 @@ def area_under_curve(probabilities: FloatArray, labels: IntArray) -> float:
 
 def calibration_error(probabilities: FloatArray, labels: IntArray) -> float:
     """Return the expected calibration error of (seeds, trials, classes)."""
+    return sum(share * abs(right - confidence) for share, confidence, right in reliability(probabilities, labels))
+
+
+def reliability(probabilities: FloatArray, labels: IntArray) -> tuple[tuple[float, float, float], ...]:
+    """Return share of the answers, mean confidence and share that is right, of each bin of confidence that has some."""
     confidence, told = probabilities.max(axis=2).ravel(), probabilities.argmax(axis=2)
-    right = (told == labels).ravel().astype(float)
+    right = (told == labels).ravel()
     bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    gaps = [abs((right[bins == b] - confidence[bins == b]).sum()) for b in np.unique(bins)]
-    return float(sum(gaps) / len(right))
+    held = [bins == b for b in np.unique(bins)]
+    return tuple((float(own.mean()), float(confidence[own].mean()), float(right[own].mean())) for own in held)
 
 
 def confusion(probabilities: FloatArray, labels: IntArray) -> FloatArray:

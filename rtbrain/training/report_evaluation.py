@@ -1,0 +1,136 @@
+"""The report of an evaluation: every accuracy with its interval, and with what is not brain beside it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rtbrain.training.evaluate_table import Evaluation, Row, evaluation_stem
+from rtbrain.training.exhibit import Attention, Exhibit
+from rtbrain.training.methods import REFERENCES
+from rtbrain.training.metrics import Difference, Interval
+from rtbrain.training.paper_figures import paper_accuracy
+from rtbrain.training.report_figures import confusion_figure, over_time_figure, reliability_figure
+from rtbrain.training.report_page import Page
+from rtbrain.training.report_parts import add_attention, add_exhibits, add_making
+
+OURS = ("rtbrain",)
+
+
+def write_report(
+    found: Evaluation,
+    folder: Path,
+    exhibits: Sequence[Exhibit] = (),
+    attention: Sequence[Attention] = (),
+    more: Mapping[str, str] | None = None,
+) -> Path:
+    """Write the report of an evaluation; return its path."""
+    kind = "harmonised" if found.harmonised else "raw"
+    page = Page(
+        f"{found.dataset}, task {found.task}",
+        f"rtbrain evaluate · {kind} · protocol {found.protocol} · {found.n_people} people, {found.n_trials} trials, "
+        f"{found.n_folds} folds, {len(found.seeds)} seed(s)",
+    )
+    _add_accuracy(page, found)
+    _add_differences(page, found)
+    _add_over_time(page, found)
+    scores = {row.method: row.scores for row in found.rows}
+    page.section("Confusion", "Rows are what is true, columns what was said; shares of the row, and trials.")
+    _beside(page, found)
+    page.figure(confusion_figure(scores, found.classes), "confusion matrices")
+    page.section(
+        "Reliability",
+        "Share of the answers that are right against how sure the method was; on the dotted line it is as sure as it "
+        "may be. Larger points stand for more answers. ECE is the calibration error.",
+    )
+    page.figure(reliability_figure(scores), "reliability diagrams")
+    add_attention(page, attention)
+    add_exhibits(page, exhibits)
+    _add_folds(page, found)
+    seeds = ", ".join(map(str, found.seeds))
+    add_making(page, {"data set and task": f"{found.dataset}, {found.task}", "seeds": seeds, **(more or {})}, exhibits)
+    path = folder / f"{evaluation_stem(found)}.html"
+    page.write(path)
+    return path
+
+
+def _beside(page: Page, found: Evaluation) -> None:
+    """Add what must stand beside every accuracy."""
+    if found.label:
+        page.text(found.label, "warning")
+    page.text(found.nuisance, "beside")
+
+
+def _add_accuracy(page: Page, found: Evaluation) -> None:
+    page.section(
+        "Accuracy on people that the method has not seen",
+        "Intervals are 95 %, with people as the evidence. AUC: chance that a trial of a class looks more like it than "
+        "one of another class.",
+    )
+    _beside(page, found)
+    papers = [paper_accuracy(found.dataset, found.task, row.method) for row in found.rows]
+    header = ["method", "accuracy", "95 %", "balanced", "95 %", "AUC", "calibration error"]
+    shown = any(papers)
+    rows = []
+    for row, paper in zip(found.rows, papers, strict=True):
+        own = row.scores
+        cells = [row.method, f"{own.accuracy:.3f}", _interval(own.accuracy_interval), f"{own.balanced:.3f}"]
+        cells += [_interval(own.balanced_interval), f"{own.auc:.3f}", f"{own.calibration_error:.3f}"]
+        rows.append([*cells, *([f"{paper / 100:.4f}" if paper is not None else "n/a"] if shown else [])])
+    page.table([*header, *(["the paper's figure"] if shown else [])], rows, _ours(found.rows))
+    if shown:
+        page.text(
+            "The paper's figures are its own, of its own cohort and protocol: it names no validation people, so its "
+            "epoch was probably chosen on the test fold, and its templates rest on all people. They are here to be "
+            "compared with, not to be reached.",
+            "note",
+        )
+
+
+def _add_differences(page: Page, found: Evaluation) -> None:
+    references = [name for name in REFERENCES if any(name in row.against for row in found.rows)]
+    if not references:
+        return
+    page.section("Differences on the same people", "Paired, with 95 % intervals; p by tossing the sign of each person.")
+    _beside(page, found)
+    header = ["method"] + [cell for name in references for cell in (f"to {name}", "95 %", "p")]
+    rows = [[row.method, *(c for name in references for c in _gap(row.against.get(name)))] for row in found.rows]
+    page.table(header, rows, _ours(found.rows))
+
+
+def _add_over_time(page: Page, found: Evaluation) -> None:
+    page.section(
+        "Accuracy against seconds of EEG seen",
+        f"From the start of each trial, after a warm-up of {found.warmup_s:g} s from which nothing comes.",
+    )
+    _beside(page, found)
+    curves = {row.method: row.over_time for row in found.rows}
+    page.figure(over_time_figure(curves, 1 / len(found.classes)), "accuracy against seconds seen")
+    lengths = list(found.rows[0].over_time)
+    rows = [[row.method, *(f"{row.over_time[each][0]:.3f}" for each in lengths)] for row in found.rows]
+    page.table(["method", *(each if each == "all" else f"{each} s" for each in lengths)], rows, _ours(found.rows))
+
+
+def _add_folds(page: Page, found: Evaluation) -> None:
+    page.section("Fold by fold", "Accuracy in each fold of each seed.")
+    _beside(page, found)
+    folds = list(found.rows[0].by_fold)
+    rows = [[fold, *(f"{row.by_fold[fold]:.3f}" for row in found.rows)] for fold in folds]
+    header = ["fold", *(row.method for row in found.rows)]
+    page.table(header, rows, folded=f"{len(folds)} folds" if len(folds) > 20 else "")
+    people = list(found.rows[0].scores.by_person)
+    each = [[who, *(f"{row.scores.by_person[who]:.2f}" for row in found.rows)] for who in people]
+    page.table(["person", *header[1:]], each, folded=f"Share right of each of {len(people)} people")
+
+
+def _ours(rows: Sequence[Row]) -> list[int]:
+    return [number for number, row in enumerate(rows) if row.method in OURS]
+
+
+def _interval(interval: Interval) -> str:
+    return f"{interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def _gap(gap: Difference | None) -> list[str]:
+    if gap is None:
+        return ["n/a", "", ""]
+    low, high = gap.interval
+    return [f"{gap.accuracy:+.3f}", f"{low:+.2f} to {high:+.2f}", f"{gap.p:.3f}"]
