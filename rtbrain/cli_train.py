@@ -51,6 +51,7 @@ _TOLD_EVERY = 10
 @click.option("--device", type=Choice(["auto", "cpu", "cuda"]), default="auto", help="Where it is trained.")
 @click.option("--threads", type=click.IntRange(1), default=1, help="Of the training; part of what a seed means.")
 @click.option("--workers", type=click.IntRange(1), help="Recordings tokenized at a time.  [default: one per core]")
+@click.option("--report/--no-report", default=True, help="Write an HTML page with figures into the bundle's folder.")
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="New folder, such as models/NAME."
 )
@@ -111,6 +112,7 @@ def _show(bundle: Bundle) -> None:
         f"{bundle.metrics['nuisance']}\n"
         f"temperature {bundle.temperature:.2f}: log loss {figures['log_loss_before_calibration']:.3f} before, "
         f"{figures['log_loss']:.3f} after; calibration error {figures['calibration_error']:.3f}\n"
-        f"wrote {bundle.folder} (context {bundle.context_s:g} s), SHA-256 {bundle.sha256}",
+        f"wrote {bundle.folder} (context {bundle.context_s:g} s), SHA-256 {bundle.sha256}"
+        f"{', and in it report.html' if (bundle.folder / 'report.html').exists() else ''}",
         markup=False,
     )

@@ -100,8 +100,13 @@ def scan_figure(templates: Templates) -> Any | None:
     curves = [(band["band"], band["scan"]) for band in templates.report.get("bands", []) if "scan" in band]
     if not curves:
         return None
-    figure = new_figure(5.2 * len(curves), 3.2)
-    for axis, (name, curve) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves, strict=True):
+    columns = min(2, len(curves))
+    rows = -(-len(curves) // columns)
+    figure = new_figure(5.2 * columns, 3.2 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(curves) :]:
+        axis.set_axis_off()
+    for axis, (name, curve) in zip(axes, curves, strict=False):
         (gev,) = axis.plot(curve["n_states"], curve["gev"], "o-", color="#0072b2", label="GEV")
         other = axis.twinx()
         (cv,) = other.plot(curve["n_states"], curve["cv"], "s--", color="#d55e00", label="CV")

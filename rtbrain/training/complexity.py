@@ -26,6 +26,10 @@ PAPER: Final = {
 
 T_PAPER: Final = 15_000
 """Tokens in the sequence that the paper counts for."""
+STATES: Final = 4
+"""Of the one band that the paper's table counts for."""
+CHANNELS: Final = 63
+"""Of NeuroLong, for methods that read channels."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def baseline_flops(name: str, n: int, n_classes: int = 2) -> int:
 
 def complexity_table(n: int = T_PAPER) -> list[Complexity]:
     """Return the paper's table, four states and two classes; below it the savings, and ours (four bands of 16)."""
-    states, n_classes = (4,), 2
+    states, n_classes = (STATES,), 2
     rows = [
         Complexity(name, n_parameters(baseline(name, states, n_classes)), baseline_flops(name, n, n_classes))
         for name in BASELINES

@@ -79,7 +79,7 @@ def with_scan(
     bands: list[dict[str, Any]] = []
     for number, known in enumerate(templates.report["bands"]):
         peaks, _ = pooled_peaks(sources, recipe, number, settings, seed, subjects=people, read=read)
-        counts = [k for k in SCANNED if k < min(len(peaks) // 10, len(templates.channels) - 1)]
+        counts = [k for k in SCANNED if k < min(len(peaks) // 10, 0.6 * len(templates.channels))]
         found = scan(peaks, counts, FitSettings(2, n_starts=STARTS, seed=seed))
         advice = recommend(found)
         curve = {

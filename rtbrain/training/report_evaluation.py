@@ -76,8 +76,10 @@ def _add_accuracy(page: Page, found: Evaluation) -> None:
         cells += [_interval(own.balanced_interval), f"{own.auc:.3f}", f"{own.calibration_error:.3f}"]
         rows.append([*cells, *([f"{paper / 100:.4f}" if paper is not None else "n/a"] if shown else [])])
     page.table([*header, *(["the paper's figure"] if shown else [])], rows, _ours(found.rows))
-    if shown:
+    own_model = paper_accuracy(found.dataset, found.task, "paper-text")
+    if own_model is not None:
         page.text(
+            f"The paper's own model on this task: {own_model / 100:.4f}. "
             "The paper's figures are its own, of its own cohort and protocol: it names no validation people, so its "
             "epoch was probably chosen on the test fold, and its templates rest on all people. They are here to be "
             "compared with, not to be reached.",

@@ -25,12 +25,14 @@ from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.datasets import load
 from rtbrain.training.evaluate import Plan, audit_beside, plan
 from rtbrain.training.evaluate_fold import PEAKS, STARTS
+from rtbrain.training.exhibit import Exhibit, exhibit, with_scan
 from rtbrain.training.export import export, fixed_window
 from rtbrain.training.fit import EpochReport, Trained, temperature_of, train_model
 from rtbrain.training.fit_settings import TrainSettings, settings_for
 from rtbrain.training.folds import Fold, audit, groups, split
 from rtbrain.training.methods.base import with_bands
 from rtbrain.training.nuisance import one_line
+from rtbrain.training.report_training import write_training_report
 from rtbrain.training.task_model import context_within, task_model
 from rtbrain.training.train_card import metrics_of, provenance_of, statistics_of, tokens_at_most, trust_of
 from rtbrain.training.trial_cache import TrialCache
@@ -63,6 +65,8 @@ class TrainOrder:
     """Subjects that nothing may be fitted to, such as those that the bundle will be tested on."""
     licence: str | None = None
     workers: int | None = None
+    report: bool = True
+    """Write an HTML page beside the bundle's files."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,8 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
         statistics=statistics_of(results()),
     )
     bundle = save_bundle(order.out, card, data.templates, work / "graphs")
+    if order.report:
+        write_training_report(bundle, shipped, data.validation, _exhibit(planned, fold, order, data, work))
     shutil.rmtree(work, ignore_errors=True)
     return bundle
 
@@ -191,6 +197,21 @@ def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Li
     settings = settings_for(order.preset, model, context_s, config.training, task.paper)
     settings = replace(settings, epochs=order.epochs or settings.epochs, adversary=order.adversary, device=order.device)
     return _Data(templates, corpus, train, [sequences[name] for name in fold.validation], settings)
+
+
+def _exhibit(planned: Plan, fold: Fold, order: TrainOrder, data: _Data, work: Path) -> Exhibit:
+    """Return what the report shows of the training people's tokens."""
+    trials = {trial.name: trial for trial in planned.chosen.trials}
+    cache = TrialCache(work / "cache", planned.content)
+
+    def read(name: str, _: Source, recipe: Recipe, band: int) -> FloatArray:
+        return cache.peaks(trials[name], recipe, band)
+
+    templates = with_scan(data.templates, [trials[name] for name in fold.train], read, order.seed)
+    results = [(each.person, each.label, data.corpus[each.name]) for each in data.train]
+    classes = [rule.name for rule in planned.config.tasks[planned.task].classes]
+    about = "Fitted to the training people; statistics are theirs."
+    return exhibit(order.out.name, about, templates, results, classes)
 
 
 def _streamed(trained: Trained, data: _Data, t_max: int) -> Trained:

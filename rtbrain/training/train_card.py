@@ -22,7 +22,7 @@ from rtbrain.training.export import Agreement
 from rtbrain.training.fit import Trained, calibration_answers
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.folds import Fold
-from rtbrain.training.metrics import Answered, numbered, score
+from rtbrain.training.metrics import Answered, Scores, numbered, score
 from rtbrain.trust import WINDOW_S, RecentFit
 
 ASKED_S = (10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -98,22 +98,17 @@ def metrics_of(
     trained: Trained, validation: Sequence[TokenSequence], nuisance: str, agreement: Agreement
 ) -> dict[str, Any]:
     """Return what was measured on validation people, with what is not brain beside it."""
-    labels = np.array([each.label for each in validation])
-    people, names = numbered([each.person for each in validation])
-    told = trained.probabilities(validation)
-    figures = score(Answered(tuple(each.name for each in validation), labels, people, names, told[None]))
+    figures = validation_scores(trained, validation)
     asked = calibration_answers(trained.model, validation, trained.settings.context_s)
     losses = [log_loss(*asked, temperature) for temperature in (1.0, trained.temperature)]
-    longest = max(float(piece.end_s[-1] - piece.start_s[0]) for each in validation for piece in each.pieces)
     by_seconds = {
-        f"{seconds:g}": float((trained.probabilities(validation, seconds).argmax(1) == labels).mean())
-        for seconds in ASKED_S
-        if seconds < longest
+        f"{seconds:g}": validation_scores(trained, validation, seconds).accuracy
+        for seconds in asked_seconds(validation)
     }
     return {
         "validation": {
             "note": "these people chose epoch and temperature; an honest accuracy comes from `rtbrain evaluate`",
-            "people": len(names),
+            "people": len(figures.by_person),
             "trials": len(validation),
             "accuracy": figures.accuracy,
             "accuracy_interval": list(figures.accuracy_interval),
@@ -128,6 +123,20 @@ def metrics_of(
         "nuisance": nuisance,
         "export": {"decoder": agreement.decoder, "step": agreement.step, "lengths": list(agreement.lengths)},
     }
+
+
+def validation_scores(trained: Trained, validation: Sequence[TokenSequence], seconds: float | None = None) -> Scores:
+    """Return the figures of a model on people, after so many seconds of each trial or after all."""
+    labels = np.array([each.label for each in validation])
+    people, names = numbered([each.person for each in validation])
+    told = trained.probabilities(validation, seconds)
+    return score(Answered(tuple(each.name for each in validation), labels, people, names, told[None]))
+
+
+def asked_seconds(sequences: Sequence[TokenSequence]) -> list[float]:
+    """Return the lengths at which accuracy is measured, besides that of whole trials."""
+    longest = max(float(piece.end_s[-1] - piece.start_s[0]) for each in sequences for piece in each.pieces)
+    return [seconds for seconds in ASKED_S if seconds < longest]
 
 
 def _commit() -> str:

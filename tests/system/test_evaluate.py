@@ -5,12 +5,14 @@ import json
 import signal
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.system.reports import check_page
 from tests.system.test_cli import invoke, refused
 from tests.unit.training.evaluation_cases import files_of, write_people
 
@@ -73,9 +75,18 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
     assert table["band-power"]["accuracy"] == "1.0000"
     assert table["band-power"]["to_band-power"] == "n/a"
     assert all(row["nuisance"] == found["nuisance"] and row["protocol"] == "strict" for row in table.values())
-    before = files_of(tmp_path)
+    before, page = files_of(tmp_path), (tmp_path / "lab-group-raw-strict.html").read_text()
     assert invoke(*command(lab, tmp_path)).stdout == shown
     assert files_of(tmp_path) == before
+    check_page(page)
+    assert page.count(escape(found["nuisance"])) >= 4, "beside every accuracy"
+    assert "OPTIMISTIC" not in page
+    for title in ("Accuracy on people", "Differences", "Accuracy against seconds", "Confusion", "Reliability"):
+        assert f"<h2>{title}" in page
+    for title in ("Microstate templates: 3 states in one band", "Fold by fold", "How this was made"):
+        assert f"<h2>{title}" in page
+    assert "How many states explain how much" in page
+    assert "Token statistics by class" in page
 
 
 @pytest.mark.slow
@@ -87,14 +98,17 @@ def test_the_protocol_of_the_paper_is_called_optimistic_everywhere(lab: Path, tm
     found = plain(tmp_path / "lab-group-raw-paper.json")
     assert isinstance(found, dict)
     assert "OPTIMISTIC" in found["label"]
+    page = (tmp_path / "lab-group-raw-paper.html").read_text()
+    assert page.count("OPTIMISTIC") == page.count(escape(found["nuisance"])) >= 4, "beside every accuracy"
     assert not (tmp_path / "lab-group-raw-strict.json").exists()
 
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    invoke(*command(lab, whole))
-    args = [sys.executable, "-m", "rtbrain", *map(str, command(lab, killed))]
+    invoke(*command(lab, whole, "--no-report"))
+    assert not list(whole.glob("*.html"))
+    args = [sys.executable, "-m", "rtbrain", *map(str, command(lab, killed, "--no-report"))]
     process = subprocess.Popen(args, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     started = monotonic()
     # In the middle of the first fold: some of its answers are there, and templates are being fitted.
@@ -105,7 +119,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Pa
     kept = files_of(killed)
     assert 0 < len(kept) < 8, "it was not in the middle"
     assert not (killed / "lab-group-raw-strict.json").exists()
-    done = invoke(*command(lab, killed))
+    done = invoke(*command(lab, killed, "--no-report"))
     assert done.exit_code == 0, done.output
     after = files_of(killed)
     assert {path: after[path] for path in kept} == kept, "no fold is run twice"

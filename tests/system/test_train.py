@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 from rtbrain.training.corpus_cache import program
 from tests.conftest import ROOT
 from tests.recording_writers import write_edf
+from tests.system.reports import check_page
 from tests.system.test_cli import invoke, refused
 
 PEOPLE = [f"{group} S{number}" for group in ("H", "MDD") for number in range(1, 5)]
@@ -107,6 +109,17 @@ class TestBundle:
         assert 0.5 <= bundle.trust.min_quality <= 0.8
         assert bundle.trust.min_context_s == 10
 
+    def test_its_report_is_one_page_with_all_that_must_stand_beside_the_accuracy(self, done):
+        bundle, result = done
+        page = (bundle.folder / "report.html").read_text()
+        check_page(page)
+        assert "in it report.html" in result.output
+        assert page.count(escape(bundle.metrics["nuisance"])) >= 2
+        assert "Not a test: these people chose epoch and temperature" in page
+        for text in ("CLS attention over an example session", "Microstate templates", bundle.sha256, "H S4, MDD S4"):
+            assert text in page
+        assert load_bundle(bundle.folder).sha256 == bundle.sha256
+
     def test_nothing_else_is_left(self, done):
         assert [path.name for path in done[0].folder.parent.iterdir()] == ["small"]
 
@@ -129,7 +142,7 @@ def graphs(bundle: Path) -> dict[str, str]:
 @pytest.mark.slow
 def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[Bundle, Result], tmp_path: Path) -> None:
     out = tmp_path / "models" / "again"
-    args = command(folder, out, "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40)
+    args = command(folder, out, "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report")
     checkpoint = out.with_name("again.training") / "rtbrain.checkpoint"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, "-m", "rtbrain", *args], cwd=ROOT, env=environment)
@@ -145,7 +158,9 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[B
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
     assert invoke(*args).exit_code == 0
-    undisturbed = command(folder, tmp_path / "whole", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40)
+    undisturbed = command(
+        folder, tmp_path / "whole", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report"
+    )
     assert invoke(*undisturbed).exit_code == 0
     assert graphs(out) == graphs(tmp_path / "whole")
     cards = [json.loads((path / CARD).read_text()) for path in (out, tmp_path / "whole")]

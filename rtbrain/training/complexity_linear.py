@@ -1,0 +1,48 @@
+"""Size of the linear methods: their columns are counted by making the features of a trial without tokens."""
+
+import numpy as np
+
+from rtbrain.messages import StreamInfo, Tokens
+from rtbrain.microstates.stats import statistics
+from rtbrain.pipeline import Recipe
+from rtbrain.tokenizing import Tokenized
+from rtbrain.training.band_powers import Powers
+from rtbrain.training.complexity import CHANNELS, STATES, Complexity
+from rtbrain.training.methods import METHODS, NUISANCE, TokenNeed, with_bands
+from rtbrain.training.methods.base import Example
+from rtbrain.training.methods.linear import Linear
+
+_RATE_HZ = 250.0
+
+
+def linear_complexity(name: str) -> Complexity:
+    """Return the parameters and operations of a linear method with two classes; making the features is left out."""
+    method = METHODS[name]
+    assert isinstance(method, Linear)
+    n = len(method.features(_empty(), None))
+    return Complexity(name, n + 1, 2 * n)
+
+
+def linear_names() -> list[str]:
+    """Return the methods that `linear_complexity` knows: the nuisance is no decoder."""
+    return [name for name, method in METHODS.items() if isinstance(method, Linear) and name != NUISANCE]
+
+
+def _empty() -> Example:
+    n_bands = len(with_bands(Recipe()).bands)
+    nothing = Powers(squares=np.zeros((1, n_bands, CHANNELS)), samples=np.zeros((1, n_bands, CHANNELS)))
+    return Example("none", "nobody", 0, 0.0, tokens=_no_tokens, powers=lambda: nothing)
+
+
+def _no_tokens(need: TokenNeed) -> Tokenized:
+    recipe = with_bands(Recipe()) if need.several_bands else Recipe()
+    tokens, n_states = Tokens.concat([]), need.n_states or STATES
+    return Tokenized(
+        tokens=tokens,
+        breaks=(),
+        info=StreamInfo(rate_hz=_RATE_HZ, channels=tuple(f"E{i}" for i in range(CHANNELS))),
+        continuity={},
+        missing_channels=(),
+        bad_share={},
+        statistics={band.name: statistics(tokens, n_states, _RATE_HZ, i) for i, band in enumerate(recipe.bands)},
+    )
