@@ -3,43 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rtbrain.cli_dataset import DATASET_HELP, ROOT, TASK
-from rtbrain.cli_options import Choice, check_folder
+from rtbrain.cli_dataset import DATASET_HELP
+from rtbrain.cli_options import check_folder
+from rtbrain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rtbrain.training.evaluate_command import DataSet, EvaluateOrder
+    from rtbrain.training.methods import Method
 
 
 @click.command()
-@click.option("--dataset", required=True, metavar="NAME|FILE", help=DATASET_HELP)
-@ROOT
-@TASK
+@click.option(
+    "--dataset", "datasets", multiple=True, metavar="NAME|FILE", help=f"{DATASET_HELP} May be given several times."
+)
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder of each data set, in their order.  [default: by RTBRAIN_DATA, then the configuration]",
+)
+@click.option("--task", help="Which of the data set's tasks, or `all`.  [default: its first]")
 @click.option("--methods", metavar="A,B", help="Which to compare, separated by commas.  [default: the usual ones]")
 @click.option(
     "--protocol",
-    type=Choice(["strict", "paper"]),
+    type=click.Choice(["strict", "paper"]),
     default="strict",
     help="paper: templates of all people, for comparison with the paper only; its figures flatter.",
 )
 @click.option("--raw", is_flag=True, help="Without harmonising, in one band of 1 to 40 Hz: to show what that hides.")
 @click.option("--seeds", type=click.IntRange(1), default=1, help="How often people are dealt out to folds anew.")
+@click.option("--transfer", is_flag=True, help="Each data set with its own templates and with those of the others.")
+@click.option("--complexity", is_flag=True, help="Print parameters, size and operations of all methods.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("evaluation"),
-    help="Folder that keeps answers fold by fold, and the tables.",
+    help="Folder that keeps answers fold by fold, the tables and the report.",
 )
 @click.option("--workers", type=click.IntRange(1), default=1, help="Folds at a time.")
 @click.option("--cluster", metavar="TCP", help="Address of a Dask scheduler whose workers run the folds.")
 @click.option("--report/--no-report", default=True, help="Write an HTML page with figures beside the tables.")
 def evaluate(
-    dataset: str,
-    root: Path | None,
+    datasets: tuple[str, ...],
+    roots: tuple[Path, ...],
     task: str | None,
     methods: str | None,
     protocol: str,
     raw: bool,
     seeds: int,
+    transfer: bool,
+    complexity: bool,
     out: Path,
     workers: int,
     cluster: str | None,
@@ -52,32 +70,83 @@ def evaluate(
 
     Example: rtbrain evaluate --dataset mdd --root data/mdd --task ec --seeds 5 --out evaluation
     """
+    if complexity:
+        _show_complexity()
+        if not datasets:
+            return
+    if not datasets:
+        raise ConfigError("which data set is to be evaluated? Give --dataset, such as --dataset mdd --root data/mdd")
     check_folder(out)
-    from rtbrain.console import console, progress_bar
-    from rtbrain.console_evaluate import show_evaluation
-    from rtbrain.training.dataset_config import load_dataset_config
-    from rtbrain.training.datasets import find_root, load
-    from rtbrain.training.evaluate import audit_beside, plan, unharmonised
-    from rtbrain.training.evaluate import evaluate as run
-    from rtbrain.training.evaluate_table import tabulate, write_evaluation
-    from rtbrain.training.methods import methods_named
+    from rtbrain.training.evaluate_command import EvaluateOrder, open_sets
 
-    chosen = methods_named([name.strip() for name in (methods or "").split(",") if name.strip()])
-    config = load_dataset_config(dataset)
-    found = load(config, find_root(config, root).resolve())  # workers may have another working folder
-    planned = plan(unharmonised(config) if raw else config, found, chosen, task, protocol == "paper", seeds)
+    chosen = _methods(methods, transfer)
+    order = EvaluateOrder(tuple(chosen), out.resolve(), protocol == "paper", raw, seeds, workers, cluster)
+    sets = open_sets(datasets, roots)
+    if transfer:
+        _transfer(sets, task, order, report)
+        return
+    for own in sets:
+        for name in own.tasks(task):
+            _evaluate(own, name, order, report)
+
+
+def _methods(names: str | None, transfer: bool) -> list[Method]:
+    from rtbrain.training.methods import methods_named
+    from rtbrain.training.transfer import USUAL
+
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
+    return methods_named(asked or (USUAL if transfer else ()))
+
+
+def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> None:
+    """Evaluate one task; show its tables, and write them."""
+    from rtbrain.console import progress_bar
+    from rtbrain.console_evaluate import show_evaluation
+    from rtbrain.training.evaluate_command import evaluate_plan, plan_task
+    from rtbrain.training.evaluate_table import write_evaluation
+
+    planned = plan_task(own, task, order)
     for problem in planned.chosen.problems:
         click.echo(f"left out: {problem.where}: {problem.what}", err=True)
     with progress_bar() as progress:
-        beside = audit_beside(config, found, root, planned.task, progress)
-        answers = run(planned, found, out.resolve(), workers, progress, cluster)
-    result = tabulate(planned, answers, beside)
+        result = evaluate_plan(own, planned, order, progress)
     show_evaluation(result)
-    written = list(write_evaluation(result, out))
+    written = list(write_evaluation(result, order.out))
     if report:
         from rtbrain.training.exhibit_evaluation import evaluation_exhibits
         from rtbrain.training.report_evaluation import write_report
 
-        written.append(write_report(result, out, evaluation_exhibits(planned, out)))
+        written.append(write_report(result, order.out, evaluation_exhibits(planned, order.out)))
+    _say(written)
+
+
+def _transfer(sets: list[DataSet], task: str | None, order: EvaluateOrder, report: bool) -> None:
+    from rtbrain.console import progress_bar
+    from rtbrain.console_evaluate import show_transfer
+    from rtbrain.training.evaluate_command import evaluate_transfer
+    from rtbrain.training.transfer_table import write_transfer
+
+    with progress_bar() as progress:
+        table = evaluate_transfer(sets, task, order, progress)
+    show_transfer(table)
+    written = list(write_transfer(table, order.out))
+    if report:
+        from rtbrain.training.report_transfer import write_transfer_report
+
+        written.append(write_transfer_report(table, order.out))
+    _say(written)
+
+
+def _show_complexity() -> None:
+    from rtbrain.console_evaluate import show_complexity
+    from rtbrain.training.complexity_others import full_table
+
+    show_complexity(full_table())
+
+
+def _say(written: list[Path]) -> None:
+    from rtbrain.console import console
+
     for path in written:
-        console.print(f"wrote {path}", markup=False)
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        console.print(f"wrote {shown}", markup=False)

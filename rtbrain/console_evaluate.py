@@ -1,11 +1,15 @@
 """What `rtbrain evaluate` shows on the screen."""
 
+from collections.abc import Sequence
+
 from rich.markup import escape
 
 from rtbrain.console import console, table
+from rtbrain.training.complexity import NOTE, PAPER, SAVED, T_PAPER, Complexity
 from rtbrain.training.evaluate_table import Evaluation
 from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Difference, Interval
+from rtbrain.training.transfer_table import TransferTable
 
 
 def show_evaluation(found: Evaluation) -> None:
@@ -69,3 +73,45 @@ def _difference(gap: Difference | None) -> str:
         return ""
     low, high = gap.interval
     return f"{gap.accuracy:+.3f} ({low:+.2f} to {high:+.2f})"
+
+
+def show_transfer(found: TransferTable) -> None:
+    """Print accuracy by task and by whose templates were used, with the paper's figures and the nuisance beside it."""
+    title = "accuracy by the data set that the templates are of; in brackets the paper's model, * own templates"
+    rows = table("target, task, method", *found.sources, title=title)
+    for (target, task, method), cells in found.rows():
+        shown = []
+        for source in found.sources:
+            cell = cells[source]
+            paper = "" if cell.paper is None else f" [{cell.paper:.3f}]"
+            shown.append(escape(f"{cell.accuracy:.3f}{'*' if cell.own else ''}{paper}"))
+        rows.add_row(escape(f"{target}, {task}, {method}"), *shown)
+    console.print(rows)
+    for where, text in found.beside():
+        console.print(escape(f"{where}: {text}"))
+
+
+def show_complexity(rows: Sequence[Complexity]) -> None:
+    """Print parameters, size and operations of each method beside the paper's."""
+    title = f"one answer about {T_PAPER:,} tokens, beside the paper's figures"
+    shown = table("method", "parameters", "paper", "MB", "paper", "operations", "paper", title=title)
+    for column in shown.columns:
+        column.no_wrap = True
+    for row in rows:
+        paper = ("", "", "")
+        if not row.savings and row.name in PAPER:
+            thousands, megabytes, billions = PAPER[row.name]
+            paper = (f"{thousands:.2f} K", f"{megabytes:.2f}", f"{billions:.2f} G")
+        size = f"{row.size_mb:.4f}"
+        cells = (f"{row.parameters:,}", paper[0], size, paper[1], _operations(row.flops), paper[2])
+        shown.add_row(*map(escape, (f"{row.name} (saved)" if row.savings else row.name, *cells)))
+    console.print(shown)
+    for row in rows:
+        if row.about:
+            console.print(escape(f"{row.name}: {row.about}"))
+    console.print(f"(saved): {SAVED}")
+    console.print(NOTE)
+
+
+def _operations(n: int) -> str:
+    return f"{n / 1e9:.3f} G" if n >= 1e7 else f"{n:,}"

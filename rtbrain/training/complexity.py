@@ -26,6 +26,11 @@ PAPER: Final = {
 
 T_PAPER: Final = 15_000
 """Tokens in the sequence that the paper counts for."""
+NOTE: Final = (
+    "Operations are two per multiplication of matrix products and convolutions, as in the paper; filters, templates "
+    "and the sums that linear methods read are left out. Sizes are of single precision, in units of 2^20 bytes."
+)
+SAVED: Final = "what is really computed: the last block leaves its tokens alone, and CLS needs no keys and values"
 STATES: Final = 4
 """Of the one band that the paper's table counts for."""
 CHANNELS: Final = 63
@@ -41,6 +46,8 @@ class Complexity:
     flops: int
     savings: bool = False
     """Whether the operations are those with the savings."""
+    about: str = ""
+    """What it is counted for, where that is not the paper's sequence of one band."""
 
     @property
     def size_mb(self) -> float:
@@ -108,4 +115,6 @@ def complexity_table(n: int = T_PAPER) -> list[Complexity]:
 
 
 def _row(name: str, settings: ModelSettings, n: int, savings: bool) -> Complexity:
-    return Complexity(name, n_parameters(BrainToken(settings)), brain_token_flops(settings, n, savings), savings)
+    about = f"{len(settings.states)} bands of {settings.states[0]} states" if len(settings.states) > 1 else ""
+    flops = brain_token_flops(settings, n, savings)
+    return Complexity(name, n_parameters(BrainToken(settings)), flops, savings, about)

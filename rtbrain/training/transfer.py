@@ -23,6 +23,8 @@ from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials
 
 Progress = Callable[[str, float], None]
+USUAL = ("microstate-stats", "pooled-tokens")
+"""Methods that a transfer is shown by, unless others are named."""
 
 
 def with_templates_of(source: Plan, target: Plan, cache: Path, progress: Progress | None = None) -> Plan:
@@ -31,14 +33,12 @@ def with_templates_of(source: Plan, target: Plan, cache: Path, progress: Progres
     Parameters
     ----------
     source, target : Plan
-        Whose templates, and whose recordings; a set's plan for itself comes back as it is.
+        Whose templates, and whose recordings.
     cache : Path
         Folder in which the peaks of recordings are kept.
     progress : callable, optional
         Told how far the fit is.
     """
-    if source.config.name == target.config.name:
-        return target
     _refuse_shared(source, target)
     needs = sorted({need for method in target.methods for need in method.needs}, key=repr)
     seed = target.config.protocol.seed
@@ -100,8 +100,8 @@ def _foreign(
 
 def _refuse_shared(source: Plan, target: Plan) -> None:
     """Refuse sets that share a recording: its person would be in the templates and on the test side."""
-    known = {plan.config.name: {each for own in plan.content.values() for each in own[:1]} for plan in (source, target)}
-    if len(known) == 2 and set.intersection(*known.values()):
+    known = [{each for own in plan.content.values() for each in own[:1]} for plan in (source, target)]
+    if set.intersection(*known):
         raise LeakError(
             f"{source.config.name} and {target.config.name} hold the same recording, so templates of the one have "
             "seen people of the other; take it out of one of them"

@@ -1,4 +1,7 @@
-"""Size of the linear methods: their columns are counted by making the features of a trial without tokens."""
+"""The complexity table of all methods: the paper's, ours, and what a user would pick instead.
+
+Columns of the linear methods are counted by making the features of a trial without tokens.
+"""
 
 import numpy as np
 
@@ -7,7 +10,7 @@ from rtbrain.microstates.stats import statistics
 from rtbrain.pipeline import Recipe
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.band_powers import Powers
-from rtbrain.training.complexity import CHANNELS, STATES, Complexity
+from rtbrain.training.complexity import CHANNELS, STATES, Complexity, complexity_table
 from rtbrain.training.methods import METHODS, NUISANCE, TokenNeed, with_bands
 from rtbrain.training.methods.base import Example
 from rtbrain.training.methods.linear import Linear
@@ -15,12 +18,21 @@ from rtbrain.training.methods.linear import Linear
 _RATE_HZ = 250.0
 
 
+def full_table() -> list[Complexity]:
+    """Return the rows of all methods, the paper's first."""
+    return [*complexity_table(), *map(linear_complexity, linear_names())]
+
+
 def linear_complexity(name: str) -> Complexity:
     """Return the parameters and operations of a linear method with two classes; making the features is left out."""
     method = METHODS[name]
     assert isinstance(method, Linear)
     n = len(method.features(_empty(), None))
-    return Complexity(name, n + 1, 2 * n)
+    return Complexity(name, n + 1, 2 * n, about=f"{n} columns{_of_channels(name)}")
+
+
+def _of_channels(name: str) -> str:
+    return f" of {CHANNELS} channels" if not METHODS[name].needs else ""
 
 
 def linear_names() -> list[str]:

@@ -1,0 +1,99 @@
+"""Evaluations of one or several data sets as a command asks for them: task by task, or with each other's templates."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rtbrain.errors import ConfigError
+from rtbrain.training.dataset_config import DatasetConfig, load_dataset_config
+from rtbrain.training.datasets import find_root, load
+from rtbrain.training.evaluate import Plan, audit_beside, evaluate, plan, unharmonised
+from rtbrain.training.evaluate_table import Evaluation, tabulate
+from rtbrain.training.methods import Method
+from rtbrain.training.transfer import token_methods, with_templates_of
+from rtbrain.training.transfer_table import Cell, TransferTable, cells_of
+from rtbrain.training.trials import Found
+
+ALL_TASKS = "all"
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set that was read."""
+
+    config: DatasetConfig
+    root: Path
+    found: Found
+
+    def tasks(self, asked: str | None) -> list[str]:
+        """Return the tasks that are meant: one by name, the first by default, or all."""
+        return list(self.config.tasks) if asked == ALL_TASKS else [self.config.task(asked)[0]]
+
+
+@dataclass(frozen=True)
+class EvaluateOrder:
+    """How sets are evaluated, whichever they are."""
+
+    methods: tuple[Method, ...]
+    out: Path
+    """Absolute: workers may have another working folder."""
+    paper: bool = False
+    raw: bool = False
+    seeds: int = 1
+    workers: int = 1
+    cluster: str | None = None
+
+
+def open_sets(datasets: Sequence[str], roots: Sequence[Path]) -> list[DataSet]:
+    """Read data sets; `roots` are theirs, in the same order, or none at all."""
+    if roots and len(roots) != len(datasets):
+        raise ConfigError(
+            f"{len(roots)} folders for {len(datasets)} data sets; give --root once for each --dataset, in their order, "
+            "or never"
+        )
+    opened: list[DataSet] = []
+    for number, name in enumerate(datasets):
+        config = load_dataset_config(name)
+        if any(each.config.name == config.name for each in opened):
+            raise ConfigError(f"two data sets are called {config.name}; tables could not tell them apart: rename one")
+        folder = find_root(config, roots[number] if roots else None).resolve()
+        opened.append(DataSet(config, folder, load(config, folder)))
+    return opened
+
+
+def plan_task(own: DataSet, task: str, order: EvaluateOrder) -> Plan:
+    """Fix what is evaluated on one task."""
+    config = unharmonised(own.config) if order.raw else own.config
+    return plan(config, own.found, order.methods, task, order.paper, order.seeds)
+
+
+def evaluate_plan(own: DataSet, planned: Plan, order: EvaluateOrder, progress: Progress) -> Evaluation:
+    """Run what is planned, and put it into a table with its nuisance."""
+    beside = audit_beside(own.config, own.found, own.root, planned.task, progress)
+    answers = evaluate(planned, own.found, order.out, order.workers, progress, order.cluster)
+    return tabulate(planned, answers, beside)
+
+
+def evaluate_transfer(
+    sets: Sequence[DataSet], task: str | None, order: EvaluateOrder, progress: Progress
+) -> TransferTable:
+    """Evaluate every set with its own templates and with those of every other."""
+    if len(sets) < 2:
+        raise ConfigError("templates are transferred between data sets; name two or more, each by --dataset")
+    order = replace(order, methods=tuple(token_methods(order.methods)))
+    cells = [cell for target in sets for cell in _transferred(sets, target, task, order, progress)]
+    return TransferTable(tuple(cells), "paper" if order.paper else "strict")
+
+
+def _transferred(
+    sets: Sequence[DataSet], target: DataSet, task: str | None, order: EvaluateOrder, progress: Progress
+) -> Iterator[Cell]:
+    for name in target.tasks(task):
+        planned = plan_task(target, name, order)
+        for source in sets:
+            used = planned
+            if source is not target:
+                theirs = plan_task(source, source.tasks(None)[0], order)
+                used = with_templates_of(theirs, planned, order.out / "cache", progress)
+            yield from cells_of(evaluate_plan(target, used, order, progress), source.config.name)
