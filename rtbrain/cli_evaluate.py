@@ -13,7 +13,7 @@ from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from rtbrain.training.evaluate_command import DataSet, EvaluateOrder
-    from rtbrain.training.methods import Method
+    from rtbrain.training.methods import Adaptation, Method
 
 
 @click.command()
@@ -29,11 +29,19 @@ if TYPE_CHECKING:
 )
 @click.option("--task", help="Which of the data set's tasks, or `all`.  [default: its first]")
 @click.option("--methods", metavar="A,B", help="Which to compare, separated by commas.  [default: the usual ones]")
+@click.option("--ablations", is_flag=True, help="Brain-Token models whole and without one of their parts each.")
+@click.option(
+    "--adaptation",
+    type=click.Choice(["none", "inductive", "transductive"]),
+    help="To people: not, between those learnt from, or to the tested ones without labels; never mixed in one table."
+    "  [default: none; inductive for ablations]",
+)
+@click.option("--probes", is_flag=True, help="Give test recordings the filters and lines of others; count flips.")
 @click.option(
     "--protocol",
     type=click.Choice(["strict", "paper"]),
     default="strict",
-    help="paper: templates of all people, for comparison with the paper only; its figures flatter.",
+    help="paper: templates of all people, epoch by the test fold; to compare with the paper only: its figures flatter.",
 )
 @click.option("--raw", is_flag=True, help="Without harmonising, in one band of 1 to 40 Hz: to show what that hides.")
 @click.option("--seeds", type=click.IntRange(1), default=1, help="How often people are dealt out to folds anew.")
@@ -53,6 +61,9 @@ def evaluate(
     roots: tuple[Path, ...],
     task: str | None,
     methods: str | None,
+    ablations: bool,
+    adaptation: Adaptation | None,
+    probes: bool,
     protocol: str,
     raw: bool,
     seeds: int,
@@ -79,8 +90,17 @@ def evaluate(
     check_folder(out)
     from rtbrain.training.evaluate_command import EvaluateOrder, open_sets
 
-    chosen = _methods(methods, transfer)
-    order = EvaluateOrder(tuple(chosen), out.resolve(), protocol == "paper", raw, seeds, workers, cluster)
+    chosen = _methods(methods, adaptation, ablations, transfer)
+    order = EvaluateOrder(
+        methods=tuple(chosen),
+        out=out.resolve(),
+        paper=protocol == "paper",
+        raw=raw,
+        seeds=seeds,
+        workers=workers,
+        cluster=cluster,
+        probes=probes,
+    )
     sets = open_sets(datasets, roots)
     if transfer:
         _transfer(sets, task, order, report)
@@ -90,12 +110,16 @@ def evaluate(
             _evaluate(own, name, order, report)
 
 
-def _methods(names: str | None, transfer: bool) -> list[Method]:
-    from rtbrain.training.methods import methods_named
+def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, transfer: bool) -> list[Method]:
+    from rtbrain.training.methods import ablations, methods_named
     from rtbrain.training.transfer import USUAL
 
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
-    return methods_named(asked or (USUAL if transfer else ()))
+    if ablated and transfer:
+        raise ConfigError("ablations and transfer are two tables; ask for one of them")
+    if ablated:
+        return ablations(asked, adaptation or "inductive")
+    return methods_named(asked or (USUAL if transfer else ()), adaptation or "none")
 
 
 def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> None:

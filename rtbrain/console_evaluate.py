@@ -6,9 +6,10 @@ from rich.markup import escape
 
 from rtbrain.console import console, table
 from rtbrain.training.complexity import NOTE, PAPER, SAVED, T_PAPER, Complexity
-from rtbrain.training.evaluate_table import Evaluation
+from rtbrain.training.evaluate_table import Evaluation, paper_figure
 from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Difference, Interval
+from rtbrain.training.paper_figures import PAPER_NOTE
 from rtbrain.training.transfer_table import TransferTable
 
 
@@ -18,19 +19,44 @@ def show_evaluation(found: Evaluation) -> None:
     console.print(
         f"[bold]{escape(found.dataset)}, task {escape(found.task)}[/bold], {kind}, protocol {found.protocol}: "
         f"{found.n_people} people, {found.n_trials} trials, {found.n_folds} folds, {len(found.seeds)} seed(s)"
+        f"{'' if found.adaptation == 'none' else f', adaptation {found.adaptation}'}"
     )
     if found.label:
         console.print(f"[yellow]{escape(found.label)}[/yellow]")
-    rows = table("method", "accuracy", "95 %", "balanced", "AUC", "calibration error")
+    with_paper = any(paper_figure(found, row.method) is not None for row in found.rows)
+    last = ("the paper's",) if with_paper else ()
+    rows = table("method", "accuracy", "95 %", "balanced", "AUC", "calibration error", *last)
     for row in found.rows:
         own = row.scores
         numbers = (own.balanced, own.auc, own.calibration_error)
         cells = [f"{own.accuracy:.3f}", _interval(own.accuracy_interval), *(f"{number:.3f}" for number in numbers)]
+        if with_paper:
+            paper = paper_figure(found, row.method)
+            cells.append("" if paper is None else f"{paper:.4f}")
         rows.add_row(escape(row.method), *cells)
     console.print(rows)
     console.print(escape(found.nuisance))
+    if with_paper:
+        console.print(PAPER_NOTE)
     _show_differences(found)
     _show_over_time(found)
+    _show_probes(found)
+
+
+def _show_probes(found: Evaluation) -> None:
+    kinds = list(dict.fromkeys(kind for row in found.rows for kind in row.probes))
+    if not kinds:
+        return
+    title = _title("answers that flip when a test recording is given the filter or lines of another", found)
+    shown = table("method", *kinds, title=title)
+    for row in (row for row in found.rows if row.probes):
+        shown.add_row(escape(row.method), *(_flips(row.probes.get(kind)) for kind in kinds))
+    console.print()
+    console.print(shown)
+
+
+def _flips(counted: tuple[int, int] | None) -> str:
+    return "" if counted is None else f"{counted[0]} of {counted[1]}"
 
 
 def _show_differences(found: Evaluation) -> None:

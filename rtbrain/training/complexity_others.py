@@ -4,15 +4,20 @@ Columns of the linear methods are counted by making the features of a trial with
 """
 
 import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from rtbrain.messages import StreamInfo, Tokens
 from rtbrain.microstates.stats import statistics
 from rtbrain.pipeline import Recipe
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.band_powers import Powers
-from rtbrain.training.complexity import CHANNELS, STATES, Complexity, complexity_table
+from rtbrain.training.complexity import CHANNELS, STATES, Complexity, complexity_table, n_parameters
+from rtbrain.training.conditioned import Conditioned
+from rtbrain.training.eegnet import EEGNet
 from rtbrain.training.methods import METHODS, NUISANCE, TokenNeed, with_bands
 from rtbrain.training.methods.base import Example
+from rtbrain.training.methods.eegnet import MOST_WINDOWS, WINDOW
 from rtbrain.training.methods.linear import Linear
 
 _RATE_HZ = 250.0
@@ -20,7 +25,16 @@ _RATE_HZ = 250.0
 
 def full_table() -> list[Complexity]:
     """Return the rows of all methods, the paper's first."""
-    return [*complexity_table(), *map(linear_complexity, linear_names())]
+    return [*complexity_table(), eegnet_complexity(), *map(linear_complexity, linear_names())]
+
+
+def eegnet_complexity() -> Complexity:
+    """Return the size of EEGNet, and its operations on as many windows as an answer rests on, by torch's count."""
+    model = EEGNet(CHANNELS, WINDOW, 2).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.zeros(MOST_WINDOWS, CHANNELS, WINDOW))
+    about = f"{MOST_WINDOWS} windows of {WINDOW} samples in {CHANNELS} channels instead of tokens"
+    return Complexity("eegnet", n_parameters(model), counter.get_total_flops(), about=about)
 
 
 def linear_complexity(name: str) -> Complexity:
@@ -43,7 +57,11 @@ def linear_names() -> list[str]:
 def _empty() -> Example:
     n_bands = len(with_bands(Recipe()).bands)
     nothing = Powers(squares=np.zeros((1, n_bands, CHANNELS)), samples=np.zeros((1, n_bands, CHANNELS)))
-    return Example("none", "nobody", 0, 0.0, tokens=_no_tokens, powers=lambda: nothing)
+    return Example("none", "nobody", 0, 0.0, tokens=_no_tokens, powers=lambda: nothing, samples=_no_samples)
+
+
+def _no_samples() -> Conditioned:
+    raise AssertionError("a linear method reads no samples")
 
 
 def _no_tokens(need: TokenNeed) -> Tokenized:

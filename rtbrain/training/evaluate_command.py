@@ -9,12 +9,14 @@ from rtbrain.training.dataset_config import DatasetConfig, load_dataset_config
 from rtbrain.training.datasets import find_root, load
 from rtbrain.training.evaluate import Plan, audit_beside, evaluate, plan, unharmonised
 from rtbrain.training.evaluate_table import Evaluation, tabulate
-from rtbrain.training.methods import Method
+from rtbrain.training.methods import NUISANCE, Method
 from rtbrain.training.transfer import token_methods, with_templates_of
 from rtbrain.training.transfer_table import Cell, TransferTable, cells_of
 from rtbrain.training.trials import Found
 
 ALL_TASKS = "all"
+YARDSTICKS = ("majority", NUISANCE)
+"""They do not listen to the recording, or to nothing else: a probe would tell nothing."""
 Progress = Callable[[str, float], None]
 
 
@@ -43,6 +45,7 @@ class EvaluateOrder:
     seeds: int = 1
     workers: int = 1
     cluster: str | None = None
+    probes: bool = False
 
 
 def open_sets(datasets: Sequence[str], roots: Sequence[Path]) -> list[DataSet]:
@@ -65,7 +68,8 @@ def open_sets(datasets: Sequence[str], roots: Sequence[Path]) -> list[DataSet]:
 def plan_task(own: DataSet, task: str, order: EvaluateOrder) -> Plan:
     """Fix what is evaluated on one task."""
     config = unharmonised(own.config) if order.raw else own.config
-    return plan(config, own.found, order.methods, task, order.paper, order.seeds)
+    probed = [method.name for method in order.methods if method.name not in YARDSTICKS] if order.probes else []
+    return plan(config, own.found, order.methods, task, order.paper, order.seeds, probed)
 
 
 def evaluate_plan(own: DataSet, planned: Plan, order: EvaluateOrder, progress: Progress) -> Evaluation:

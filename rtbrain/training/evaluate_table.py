@@ -16,6 +16,7 @@ from rtbrain.training.evaluate_store import Answers
 from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Answered, Difference, Interval, Scores, compare, numbered, score
 from rtbrain.training.nuisance import Audit, one_line
+from rtbrain.training.paper_figures import paper_ablation, paper_accuracy
 from rtbrain.writing import replacing
 
 OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates, and choose the epoch of networks)"
@@ -141,6 +142,14 @@ def _flips(answers: Sequence[Answers], method: str) -> dict[str, tuple[int, int]
         flips, asked = found.get(kind, (0, 0))
         found[kind] = flips + probe.flips, asked + len(probe.trials)
     return found
+
+
+def paper_figure(found: Evaluation, method: str) -> float | None:
+    """Return the paper's accuracy of a method, or of its own model without one of its parts, between 0 and 1."""
+    model, _, part = method.partition("paper-text-")
+    percent = paper_ablation(found.dataset, found.task, part) if part and not model else None
+    percent = percent or paper_accuracy(found.dataset, found.task, method)
+    return None if percent is None else percent / 100
 
 
 def evaluation_stem(found: Evaluation) -> str:

@@ -7,6 +7,10 @@ templates rest on all people. The paper prints 94.69 for DeepCORAL on DEAP; 64.6
 from collections.abc import Mapping
 from typing import Final
 
+PAPER_NOTE: Final = (
+    "The paper's figures are its own, of its own cohort and protocol: it names no validation people, so its epoch was "
+    "probably chosen on the test fold, and its templates rest on all people."
+)
 Task = tuple[str, str]
 """Data set and task, by the names in our configurations."""
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rtbrain.training.evaluate_table import Evaluation, Row, evaluation_stem
+from rtbrain.training.evaluate_table import Evaluation, Row, evaluation_stem, paper_figure
 from rtbrain.training.exhibit import Attention, Exhibit
 from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Difference, Interval
-from rtbrain.training.paper_figures import paper_accuracy
+from rtbrain.training.paper_figures import PAPER_NOTE, paper_accuracy
 from rtbrain.training.report_figures import confusion_figure, over_time_figure, reliability_figure
 from rtbrain.training.report_page import Page
 from rtbrain.training.report_parts import add_attention, add_exhibits, add_making
@@ -27,7 +27,7 @@ def write_report(
     page = Page(
         f"{found.dataset}, task {found.task}",
         f"rtbrain evaluate · {kind} · protocol {found.protocol} · {found.n_people} people, {found.n_trials} trials, "
-        f"{found.n_folds} folds, {len(found.seeds)} seed(s)",
+        f"{found.n_folds} folds, {len(found.seeds)} seed(s) · adaptation {found.adaptation}",
     )
     _add_accuracy(page, found)
     _add_differences(page, found)
@@ -42,6 +42,7 @@ def write_report(
         "may be. Larger points stand for more answers. ECE is the calibration error.",
     )
     page.figure(reliability_figure(scores), "reliability diagrams")
+    _add_probes(page, found)
     add_attention(page, attention)
     add_exhibits(page, exhibits)
     _add_folds(page, found)
@@ -66,7 +67,7 @@ def _add_accuracy(page: Page, found: Evaluation) -> None:
         "one of another class.",
     )
     _beside(page, found)
-    papers = [paper_accuracy(found.dataset, found.task, row.method) for row in found.rows]
+    papers = [paper_figure(found, row.method) for row in found.rows]
     header = ["method", "accuracy", "95 %", "balanced", "95 %", "AUC", "calibration error"]
     shown = any(papers)
     rows = []
@@ -74,15 +75,12 @@ def _add_accuracy(page: Page, found: Evaluation) -> None:
         own = row.scores
         cells = [row.method, f"{own.accuracy:.3f}", _interval(own.accuracy_interval), f"{own.balanced:.3f}"]
         cells += [_interval(own.balanced_interval), f"{own.auc:.3f}", f"{own.calibration_error:.3f}"]
-        rows.append([*cells, *([f"{paper / 100:.4f}" if paper is not None else "n/a"] if shown else [])])
+        rows.append([*cells, *([f"{paper:.4f}" if paper is not None else "n/a"] if shown else [])])
     page.table([*header, *(["the paper's figure"] if shown else [])], rows, _ours(found.rows))
     own_model = paper_accuracy(found.dataset, found.task, "paper-text")
     if own_model is not None:
         page.text(
-            f"The paper's own model on this task: {own_model / 100:.4f}. "
-            "The paper's figures are its own, of its own cohort and protocol: it names no validation people, so its "
-            "epoch was probably chosen on the test fold, and its templates rest on all people. They are here to be "
-            "compared with, not to be reached.",
+            f"The paper's own model on this task: {own_model / 100:.4f}. {PAPER_NOTE}",
             "note",
         )
 
@@ -114,13 +112,33 @@ def _add_over_time(page: Page, found: Evaluation) -> None:
 def _add_folds(page: Page, found: Evaluation) -> None:
     page.section("Fold by fold", "Accuracy in each fold of each seed.")
     _beside(page, found)
-    folds = list(found.rows[0].by_fold)
-    rows = [[fold, *(f"{row.by_fold[fold]:.3f}" for row in found.rows)] for fold in folds]
+    folds = list(dict.fromkeys(fold for row in found.rows for fold in row.by_fold))
+    rows = [[fold, *(_share(row.by_fold.get(fold)) for row in found.rows)] for fold in folds]
     header = ["fold", *(row.method for row in found.rows)]
     page.table(header, rows, folded=f"{len(folds)} folds" if len(folds) > 20 else "")
     people = list(found.rows[0].scores.by_person)
     each = [[who, *(f"{row.scores.by_person[who]:.2f}" for row in found.rows)] for who in people]
     page.table(["person", *header[1:]], each, folded=f"Share right of each of {len(people)} people")
+
+
+def _add_probes(page: Page, found: Evaluation) -> None:
+    kinds = list(dict.fromkeys(kind for row in found.rows for kind in row.probes))
+    if not kinds:
+        return
+    page.section(
+        "Probes: does it listen to the recording instead of the brain?",
+        "Test recordings are given the filter, or the mains lines, of others. The brain in them stays the same, so an "
+        "answer that flips was not about the brain.",
+    )
+    rows = []
+    for row in (row for row in found.rows if row.probes):
+        counts = [row.probes.get(kind, (0, 0)) for kind in kinds]
+        rows.append([row.method, *(f"{n} of {asked} flip ({n / max(1, asked):.0%})" for n, asked in counts)])
+    page.table(["method", *kinds], rows)
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.3f}"
 
 
 def _ours(rows: Sequence[Row]) -> list[int]:

@@ -135,3 +135,25 @@ def test_what_cannot_be_run_is_refused(lab: Path, tmp_path: Path) -> None:
     assert "it has group" in refused("evaluate", "--dataset", lab, "--task", "x", "--out", tmp_path)
     (tmp_path / "file").write_text("")
     assert "cannot be made or written" in refused("evaluate", "--dataset", lab, "--out", tmp_path / "file" / "out")
+
+
+def test_the_complexity_table_needs_no_data(tmp_path: Path) -> None:
+    done = invoke("evaluate", "--complexity", "--out", tmp_path / "none")
+    assert done.exit_code == 0, done.output
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if "(saved)" not in line}
+    assert rows["paper-table"][1:] == ["206,403", "206.40", "K", "0.7874", "0.79", "13.609", "G", "13.61", "G"]
+    assert rows["transformer"][1:] == ["100,482", "100.48", "K", "0.3833", "0.38", "118.149", "G", "118.15", "G"]
+    assert {"eegnet", "band-power", "pooled-tokens", "rtbrain:"} <= rows.keys()
+    assert not (tmp_path / "none").exists()
+
+
+def test_sets_and_tables_that_do_not_go_together(lab: Path, tmp_path: Path) -> None:
+    assert "which data set" in refused("evaluate", "--out", tmp_path)
+    twice = ("evaluate", "--dataset", lab, "--dataset", lab, "--out", tmp_path)
+    assert "two data sets are called lab" in refused(*twice)
+    assert "give --root once for each --dataset" in refused(*twice, "--root", lab.parent)
+    own = ("evaluate", "--dataset", lab, "--out", tmp_path)
+    assert "two or more" in refused(*own, "--transfer")
+    assert "one of them" in refused(*own, "--transfer", "--ablations")
+    assert "never mixed" in refused(*own, "--methods", "band-power,dann")
+    assert "has no parts to leave out" in refused(*own, "--ablations", "--methods", "cnn")

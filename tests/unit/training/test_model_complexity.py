@@ -8,7 +8,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from rtbrain.training.baselines import baseline
-from rtbrain.training.complexity import PAPER, baseline_flops, brain_token_flops, complexity_table
+from rtbrain.training.complexity import CHANNELS, PAPER, baseline_flops, brain_token_flops, complexity_table
+from rtbrain.training.complexity_others import full_table
+from rtbrain.training.methods import METHODS
 from rtbrain.training.model_settings import PRESETS
 from rtbrain.training.plain_model import plain_logits
 from tests.unit.training.model_cases import batch, random_model
@@ -74,3 +76,12 @@ def test_formulas_count_ablations(ablation: dict[str, bool]) -> None:
 def test_formulas_of_the_baselines_count_what_torch_counts(name: str) -> None:
     model = baseline(name, (4,), 2).eval()
     assert counted(lambda: model(torch.ones(1, 150, dtype=torch.int64))) == baseline_flops(name, 150)
+
+
+def test_all_methods_that_decode_are_in_the_full_table() -> None:
+    rows = {row.name: row for row in full_table()}
+    assert rows.keys() == METHODS.keys() - {"majority", "nuisance"}
+    assert rows["band-power"].parameters == 6 * CHANNELS + 1  # six bands inside the default recipe's, and a bias
+    assert rows["microstate-stats"].parameters == 4 * 3 + 4 * 3 + 1  # three statistics and the transitions
+    temporal, spatial, separable = 8 * 64, 16 * CHANNELS, 16 * 16 + 16 * 16
+    assert rows["eegnet"].parameters == temporal + spatial + separable + 2 * (8 + 16 + 16) + 2 * (16 * 8 + 1)
