@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rtbrain.cli_dataset import DATASET_HELP
-from rtbrain.cli_options import check_folder
+from rtbrain.cli_options import Choice, check_folder
 from rtbrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 @click.option("--ablations", is_flag=True, help="Brain-Token models whole and without one of their parts each.")
 @click.option(
     "--adaptation",
-    type=click.Choice(["none", "inductive", "transductive"]),
+    type=Choice(["none", "inductive", "transductive"]),
     help="To people: not, between those learnt from, or to the tested ones without labels; never mixed in one table."
     "  [default: none; inductive for ablations]",
 )
 @click.option("--probes", is_flag=True, help="Give test recordings the filters and lines of others; count flips.")
 @click.option(
     "--protocol",
-    type=click.Choice(["strict", "paper"]),
+    type=Choice(["strict", "paper"]),
     default="strict",
     help="paper: templates of all people, epoch by the test fold; to compare with the paper only: its figures flatter.",
 )
