@@ -32,9 +32,10 @@ class Decoding:
         *options: object,
         program: Sequence[str] = ("-m", "rtbrain"),
         before: Callable[[], None] | None = None,
+        python: object = sys.executable,
     ) -> None:
         command = [
-            sys.executable,
+            python,
             *program,
             "stream",
             "--lsl",

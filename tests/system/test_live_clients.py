@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from rtbrain.sinks.lsl_out import LslStateOutlet
 from rtbrain.sources.lsl import LslSource
 from rtbrain.sources.recording import open_recording
 from tests import lsl
+from tests.bundles import make_bundle
+from tests.decoding import Amplifier, Decoding, is_state
 from tests.system.test_cli import write_eeg
 from tests.system.test_live_io import running
 from tests.unit.sinks.examples import META, STATE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 PLAYER = """
 import sys, time, mne
@@ -49,6 +52,19 @@ def test_mne_lsls_player_as_an_amplifier(tmp_path: Path) -> None:
         assert min(ages) < 0
 
 
+def test_mne_lsls_player_feeds_the_decoder(tmp_path: Path) -> None:
+    """As it stamps ahead, decisions say a negative age."""
+    bundle, name = make_bundle(tmp_path / "small"), lsl.name()
+    recording = write_eeg(tmp_path / "rest.edf", seconds=20.0)
+    with Decoding(bundle.folder, name) as decoding, running(sys.executable, "-c", PLAYER, recording, name):
+        ahead = decoding.until(lambda each: is_state(each) and (each["age"]["total_s"] or 0.0) < 0)
+        assert ahead["age"]["transport_s"] < 0
+        trusted = decoding.until(lambda each: is_state(each) and each["trusted"])  # ahead by less than a second
+        assert trusted["context"]["seconds"] >= bundle.trust.min_context_s
+        assert decoding.ended()[0] == 0
+    assert decoding.of("status")[-1]["samples"]["lost"] == 0
+
+
 READERS = {
     "pylsl": """
 import json, sys, pylsl
@@ -69,6 +85,32 @@ print(json.dumps([stream.ch_names, data[:, -1].tolist(), float(stamps[-1])]))
 stream.disconnect()
 """,
 }
+
+
+def test_standard_clients_read_the_decoders_own_stream(tmp_path: Path) -> None:
+    """Both at once, each in its own process: what they read is what was published over ZeroMQ."""
+    bundle, name = make_bundle(tmp_path / "small"), lsl.name()
+    amplifier, out = Amplifier(name, 120.0), f"{name}-out"
+    with Decoding(bundle.folder, name, "--lsl-out", out) as decoding, ExitStack() as stack:
+        clients = [stack.enter_context(running(sys.executable, "-c", each, out)) for each in READERS.values()]
+        amplifier.heard()
+        amplifier.send(5.0)
+        deadline = time.monotonic() + 90
+        while any(client.poll() is None for client in clients):
+            assert time.monotonic() < deadline, "a client does not end"
+            amplifier.send(0.1)
+            decoding.until(is_state)
+            time.sleep(0.05)
+        said = [client.communicate() for client in clients]
+        while decoding.receive(0.5) is not None:
+            pass
+    amplifier.close()
+    published = [list(each["probabilities"].values()) for each in decoding.of("state")]
+    for out_text, err in said:
+        assert out_text, err
+        labels, values, _ = json.loads(out_text.splitlines()[-1])
+        assert labels == ["p(rest)", "p(task)", "class", "trusted", "context_s", "age_s"]
+        assert np.abs(np.array(published) - values[:2]).max(axis=1).min() < 1e-6
 
 
 @pytest.mark.parametrize("client", READERS)
