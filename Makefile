@@ -5,7 +5,7 @@ READY := .venv/.ready
 # Each of the parallel processes keeps to its core.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test check bench browser clean
+.PHONY: demo test check bench models browser clean
 
 demo: $(READY)
 	$(BIN)/rtbrain demo --out demo-output
@@ -29,6 +29,9 @@ browser:
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	|| echo "install Chromium (apt-get install chromium): without it the dashboard's tests fail"
+
+models: $(READY)
+	$(BIN)/python tools/models
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rtbrain needs Python 3.11 or newer")'
