@@ -79,6 +79,10 @@ class Group(click.Group):
             if package not in EXTRAS:
                 raise
             _fail(f"this needs {package}; install it by: pip install 'rtbrain[{EXTRAS[package]}]'", 2)
+        except RuntimeError as error:
+            if "liblsl" not in str(error) and "LSL binary" not in str(error):  # pylsl raises nothing more special
+                raise
+            _fail(f"{str(error).splitlines()[0]} Install liblsl; docs/deployment.md says how", 2)
         except OSError as error:
             if error.errno not in REMEDIES:
                 raise

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -25,6 +27,16 @@ def test_a_full_disk_is_one_message_and_other_faults_keep_their_traceback() -> N
     said = "rtbrain: tokens.tsv cannot be written or read: No space left on device; free some space, or choose"
     assert full.stderr.startswith(said)
     assert isinstance(CliRunner().invoke(group, ["write", str(errno.EIO)]).exception, OSError)
+
+
+def test_a_liblsl_that_cannot_be_loaded_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "liblsl.so").write_text("no library")
+    environment = os.environ | {"PYLSL_LIB": str(tmp_path / "liblsl.so")}
+    command = [sys.executable, "-m", "rtbrain", "streams"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "liblsl.so' found but could not be loaded" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 class TestTargets:
