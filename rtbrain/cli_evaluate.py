@@ -46,6 +46,11 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="Without harmonising, in one band of 1 to 40 Hz: to show what that hides.")
 @click.option("--seeds", type=click.IntRange(1), default=1, help="How often people are dealt out to folds anew.")
 @click.option("--transfer", is_flag=True, help="Each data set with its own templates and with those of the others.")
+@click.option(
+    "--contexts",
+    metavar="BUNDLE",
+    help="How sure, and how soon after a change of state, a trained bundle answers with shorter contexts.",
+)
 @click.option("--complexity", is_flag=True, help="Print parameters, size and operations of all methods.")
 @click.option(
     "--out",
@@ -68,6 +73,7 @@ def evaluate(
     raw: bool,
     seeds: int,
     transfer: bool,
+    contexts: str | None,
     complexity: bool,
     out: Path,
     workers: int,
@@ -107,7 +113,10 @@ def evaluate(
         return
     for own in sets:
         for name in own.tasks(task):
-            _evaluate(own, name, order, report)
+            if contexts is not None:
+                _contexts(own, name, contexts, order, report)
+            else:
+                _evaluate(own, name, order, report)
 
 
 def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, transfer: bool) -> list[Method]:
@@ -159,6 +168,26 @@ def _transfer(sets: list[DataSet], task: str | None, order: EvaluateOrder, repor
 
         written.append(write_transfer_report(table, order.out))
     _say(written)
+
+
+def _contexts(own: DataSet, task: str, bundle: str, order: EvaluateOrder, report: bool) -> None:
+    from rtbrain.console import progress_bar
+    from rtbrain.console_evaluate import show_contexts
+    from rtbrain.decoder.bundle import load_bundle
+    from rtbrain.decoder.find import find_bundle
+    from rtbrain.training.contexts import context_report
+    from rtbrain.training.evaluate import audit_beside
+    from rtbrain.training.evaluate_command import plan_task
+    from rtbrain.training.nuisance import one_line
+    from rtbrain.training.report_contexts import write_contexts
+
+    loaded = load_bundle(find_bundle(bundle))
+    planned = plan_task(own, task, order)
+    with progress_bar() as progress:
+        beside = one_line(audit_beside(own.config, own.found, own.root, task, progress))
+        found = context_report(loaded, planned, beside, order.out / "cache", order.workers, progress)
+    show_contexts(found)
+    _say(write_contexts(found, order.out, report))
 
 
 def _show_complexity() -> None:

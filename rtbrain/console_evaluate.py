@@ -6,10 +6,12 @@ from rich.markup import escape
 
 from rtbrain.console import console, table
 from rtbrain.training.complexity import NOTE, PAPER, SAVED, T_PAPER, Complexity
+from rtbrain.training.contexts import ContextReport
 from rtbrain.training.evaluate_table import Evaluation, paper_figure
 from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Difference, Interval
 from rtbrain.training.paper_figures import PAPER_NOTE
+from rtbrain.training.report_contexts import context_cells
 from rtbrain.training.transfer_table import TransferTable
 
 
@@ -115,6 +117,19 @@ def show_transfer(found: TransferTable) -> None:
     console.print(rows)
     for where, text in found.beside():
         console.print(escape(f"{where}: {text}"))
+
+
+def show_contexts(found: ContextReport) -> None:
+    """Print accuracy and delay against the length of the context."""
+    console.print(
+        f"[bold]{escape(found.bundle)}[/bold] on {escape(found.dataset)}, task {escape(found.task)}: {found.n_people} "
+        f"people that it has not met, {found.n_sessions} sessions of {found.joined}"
+    )
+    shown = table("context", "right at end", "95 %", "over all time", "median delay", "changes followed")
+    for row in found.rows:
+        shown.add_row(*context_cells(row))
+    console.print(shown)
+    console.print(escape(found.nuisance))
 
 
 def show_complexity(rows: Sequence[Complexity]) -> None:

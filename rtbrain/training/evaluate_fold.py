@@ -135,7 +135,9 @@ class FoldData:
     def _tokens(self, name: str, need: TokenNeed) -> Tokenized:
         if need not in self._corpora:
             trials = [self._trials[each] for each in self._in_fold()]
-            self._corpora[need] = tokenise_corpus(trials, self.templates(need), self._job.scratch, workers=1)
+            # Foreign templates are the same in all folds, which then share their tokens.
+            kept = self._job.cache.folder / "foreign" if need in self._job.foreign else self._job.scratch
+            self._corpora[need] = tokenise_corpus(trials, self.templates(need), kept, workers=1)
         return self._corpora[need][name]
 
     def _in_fold(self) -> tuple[str, ...]:

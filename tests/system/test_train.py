@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,6 +123,33 @@ class TestBundle:
 
     def test_nothing_else_is_left(self, done):
         assert [path.name for path in done[0].folder.parent.iterdir()] == ["small"]
+
+
+class TestContexts:
+    def test_accuracy_and_delay_of_people_left_out(self, folder, done, tmp_path):
+        bundle, _ = done
+        place = ("evaluate", "--dataset", folder / "small.yaml", "--root", folder / "eeg", "--out", tmp_path)
+        result = invoke(*place, "--contexts", bundle.folder)
+        assert result.exit_code == 0, result.output
+        assert "2 people that it has not met, 1 sessions of trials of different people" in result.stdout
+        assert bundle.metrics["nuisance"] in result.stdout
+        found = json.loads((tmp_path / "contexts-small-small-ec.json").read_text())
+        assert [row["context_s"] for row in found["rows"]] == [10, 12]
+        for row in found["rows"]:
+            assert row["at_end"] in (0, 0.5, 1)
+            assert 0 <= row["followed"] <= row["changes"] <= 1
+        page = (tmp_path / "contexts-small-small-ec.html").read_text()
+        check_page(page, pictures=1)
+        assert bundle.sha256 in page
+
+    def test_a_bundle_that_has_met_everybody(self, folder, done, tmp_path):
+        place = ("evaluate", "--dataset", folder / "small.yaml", "--root", folder / "eeg", "--out", tmp_path)
+        bundle = tmp_path / "met"
+        shutil.copytree(done[0].folder, bundle)
+        card = json.loads((bundle / CARD).read_text())
+        card["provenance"]["subjects"]["train"] += ["H S4"]
+        (bundle / CARD).write_text(json.dumps(card))
+        assert "leave some out of the training by `rtbrain train --exclude`" in refused(*place, "--contexts", bundle)
 
 
 @pytest.mark.slow

@@ -1,0 +1,102 @@
+"""Sessions whose state changes, and what is counted as following a change."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from rtbrain.decoder.session import load_step
+from rtbrain.tokens.inputs import Inputs
+from rtbrain.training.contexts import _alternating, _decoded, _followed, _orders, _row, _Session
+from rtbrain.training.trials import Trial
+from tests.bundles import make_bundle
+
+
+def trial(subject: str, name: str, label: int) -> Trial:
+    return Trial(subject, name, (), 10.0, open=lambda: None, label=label)
+
+
+def test_classes_take_turns_and_what_would_not_change_is_left_out():
+    trials = [trial("a", f"t{i}", label) for i, label in enumerate([0, 0, 0, 0, 1, 1])]
+    order = _alternating(trials)
+    assert [each.label for each in order] == [0, 1, 0, 1, 0]
+    assert [each.name for each in order] == ["t0", "t4", "t1", "t5", "t2"]
+
+
+def test_people_with_one_class_are_joined_in_pairs_that_begin_with_either():
+    trials = [trial(who, who, label) for who, label in zip("abcd", (0, 0, 1, 1), strict=True)]
+    rows, said = _orders(trials, {who: who for who in "abcd"})
+    assert [[each.name for each in row] for row in rows] == [["a", "c"], ["d", "b"]]
+    assert "different people" in said
+    rows, said = _orders([trial("a", "x", 0), trial("a", "y", 1), trial("b", "z", 0)], {"a": "a", "b": "b"})
+    assert [[each.name for each in row] for row in rows] == [["x", "y"]]
+    assert said == "trials of one person each"
+
+
+def test_a_change_is_followed_by_three_in_a_row():
+    times = np.arange(11.0, 19.0)
+    assert _followed(times, np.array([0, 1, 1, 0, 1, 1, 1, 1], bool), 10.0) == 5.0
+    assert _followed(times, np.array([1, 1, 1, 0, 0, 0, 0, 0], bool), 10.0) == 1.0
+    assert _followed(times, np.array([0, 1, 1, 0, 1, 1, 0, 1], bool), 10.0) is None
+    assert _followed(times[:2], np.array([1, 1], bool), 10.0) is None
+
+
+@dataclass
+class Counter:
+    """A stream whose answer is the more frequent of two states: its delay is half of what it holds."""
+
+    t_max: int = 10_000
+    ids: list[int] = field(default_factory=list)
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.ids)
+
+    def reset(self) -> None:
+        self.ids = []
+
+    def push(self, token_id: int, attributes: object) -> None:
+        self.ids.append(token_id)
+
+    def probabilities(self) -> np.ndarray:
+        share = np.mean(np.array(self.ids) == 2)
+        return np.array([1 - share, share])
+
+
+class Counting:
+    def stream(self) -> Counter:
+        return Counter()
+
+
+def session(seconds: float, labels: tuple[int, ...]) -> _Session:
+    n = int(4 * seconds)
+    ids = np.repeat(np.array(labels) + 1, n)
+    start = np.arange(len(ids)) / 4
+    edges = tuple(seconds * i for i in range(len(labels) + 1))
+    return _Session("a", labels, edges, Inputs(ids, np.zeros((len(ids), 0), np.float32), start, start + 0.25))
+
+
+def test_a_longer_context_follows_later():
+    rows = [_row(Counting(), [session(100.0, (0, 1, 0))], context) for context in (10.0, 40.0, 80.0)]  # type: ignore[arg-type]
+    delays = [row.delay_s for row in rows]
+    assert all(row.at_end == 1 and row.followed == row.changes == 2 for row in rows)
+    assert delays[0] is not None
+    assert delays == sorted(delays)
+    for row in rows:  # between half and all of the context is held, and half of that must be new
+        assert row.delay_s is not None
+        assert row.context_s / 4 - 2 <= row.delay_s <= row.context_s / 2 + 2
+    assert rows[0].over_time > rows[-1].over_time
+
+
+def test_answers_are_those_of_the_step_graph_on_a_grid(tmp_path: Path, rng: np.random.Generator):
+    model = load_step(make_bundle(tmp_path / "b").step, "cpu")
+    ids, start = rng.integers(1, 5, 60), np.arange(60) / 4
+    attributes = rng.standard_normal((60, 3)).astype(np.float32)
+    inputs = Inputs(ids, attributes, start, start + 0.25)
+    times, told = _decoded(model, _Session("a", (0,), (0.0, 15.0), inputs), 100.0)
+    assert times.tolist() == list(range(1, 15))
+    for time, answer in zip(times, told, strict=True):
+        stream = model.stream()
+        for i in range(int(4 * time)):
+            stream.push(int(ids[i]), attributes[i])
+        assert int(np.argmax(stream.probabilities())) == answer
