@@ -86,9 +86,9 @@ def _line(state: Message, looked: Looked | None) -> str:
 
 
 def _show_why(session: Session) -> None:
-    n = max(1, len(session.of("state")))
+    n = len(session.of("state"))
     for reason, count in session.doubts().items():
-        console.print(f"not trusted in {count / n:.0%} of decisions: {reason}", markup=False)
+        console.print(f"not trusted in {count} of {n} decisions: {reason}", markup=False)
     for at_s, what in session.changes():
         console.print(f"{at_s:8.1f} s  {what}", markup=False)
 

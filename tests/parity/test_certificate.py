@@ -1,7 +1,8 @@
 """`rtbrain parity`: real recordings over real LSL, live against offline; what differs gets no certificate."""
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 from rtbrain.decoder.bundle import Bundle
 from rtbrain.errors import ParityError
 from rtbrain.live_state import has_parity
+from rtbrain.messages import Chunk, StreamInfo
 from rtbrain.parity import certify, compare
 from rtbrain.parity_paths import LivePath, OfflinePath, live_path
+from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import excerpt, open_recording
+from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 from tests import lsl  # noqa: F401  keeps LSL on this machine
 from tests.bundles import make_bundle
 from tests.parity.test_recordings_cuts import some_maps, two_bands
@@ -75,6 +79,38 @@ def test_electrodes_in_another_order_and_one_more_than_the_templates_have(tmp_pa
     made = make_bundle(tmp_path / "small")
     assert not made.templates.recipe["channels"]["names"]
     assert certify(made, file).tokens > 300
+
+
+@dataclass(frozen=True)
+class Interrupted(Source):
+    """Synthetic EEG with some samples lost: a gap to fill, one within a context, one that ends it."""
+
+    whole: Source
+    lost: tuple[slice, ...] = (slice(1500, 1505), slice(3000, 3150), slice(5000, 6000))
+
+    @property
+    def info(self) -> StreamInfo:
+        return self.whole.info
+
+    @property
+    def n_samples(self) -> int:
+        return self.whole.n_samples - sum(each.stop - each.start for each in self.lost)
+
+    def _produce(self) -> Iterator[Chunk]:
+        (chunk,) = self.whole.chunks(self.whole.n_samples)
+        kept = np.ones(len(chunk), bool)
+        for each in self.lost:
+            kept[each] = False
+        yield Chunk(np.ascontiguousarray(chunk.data[kept]), times=chunk.times[kept])
+
+
+def test_interruptions_are_the_same_on_both_paths(bundle: Bundle) -> None:
+    source = Interrupted(Synthetic(SyntheticSettings(duration_s=40.0)))
+    live, offline = live_path(bundle, source), OfflinePath.of(bundle, source)
+    compare(bundle, live, offline)
+    assert [(each.kind, each.missing) for each in live.breaks] == [("gap", 150), ("context", 1000)]
+    with pytest.raises(ParityError, match="break 2 is not there live"):
+        compare(bundle, replace(live, breaks=live.breaks[:1]), offline)
 
 
 def corrupted(bundle: Bundle) -> Bundle:
