@@ -54,6 +54,8 @@ class ReplayReport:
     """What was sent."""
 
     samples: int = 0
+    unheard: int = 0
+    """Of these, samples that were sent while nobody listened."""
     markers: int = 0
     passes: int = 0
     """Whole passes over the recording."""
@@ -121,7 +123,10 @@ class Replay:
                 self._sleep_until(due_s)
                 report.latest_s = max(report.latest_s, self.clock.now() - due_s)
                 outlets.follow(each.at_s)
-                report.samples += outlets.send(each.rows.data, first_stamp_s + each.rows.stamps_s)
+                heard = outlets.heard()
+                sent = outlets.send(each.rows.data, first_stamp_s + each.rows.stamps_s)
+                report.samples += sent
+                report.unheard += 0 if heard else sent
                 if each.marker is not None:
                     outlets.mark(first_stamp_s + each.marker[0], each.marker[1])
                     report.markers += 1
