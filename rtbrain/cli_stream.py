@@ -75,6 +75,8 @@ def stream(
         model = load_step(bundle.step, device)
         times = ", ".join(f"{name} {ms:.2f} ms" for name, ms in model.step_ms.items())
         _say(f"bundle {bundle.name} ({', '.join(bundle.classes)}) runs on {model.device}; a step takes: {times}")
+        if model.no_gpu:
+            _say(f"the CPU computes: {model.no_gpu}")
         if not has_parity(bundle):
             _say("warning: no certificate says that this bundle's live path equals the offline one")
         Live(bundle, model, outputs, LiveSettings(wanted, unit, markers, reset_on), stop, _say).run()

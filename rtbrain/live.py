@@ -84,6 +84,7 @@ class Live:
         self._decoder: Decoder | None = None
         self._markers: MarkerWatch | None = None
         self._said: tuple[SourceState, str] = ("waiting", "")
+        self._gpu_failed = False
         self._status_due_s = self._meta_due_s = monotonic()
         self._arrived_s = perf_counter()  # when the newest samples did
 
@@ -160,6 +161,7 @@ class Live:
                     self._meta_due_s = monotonic()  # another connection, perhaps another id
                 for event in decoder.feed(item):
                     self._publish(event, source, decoder)
+            decoder.context.keep_warm()
             self._tick()
 
     def _publish(self, event: Event, source: LslSource, decoder: Decoder) -> None:
@@ -205,6 +207,9 @@ class Live:
         """Publish what is due by the clock; a change of state is due at once."""
         now_s, source = monotonic(), self.source
         state: tuple[SourceState, str] = ("waiting", "") if source is None else (source.state, source.trouble)
+        if self._model.failed and not self._gpu_failed:
+            self._gpu_failed, self._status_due_s = True, now_s
+            self._tell(self._model.failed)
         if state != self._said:
             self._tell(f"the source is {state[0]}{': ' if state[1] else ''}{state[1]}")
             self._said, self._status_due_s = state, now_s
@@ -212,7 +217,7 @@ class Live:
             self._outputs.publish(self._describer.meta(self._decoder, source.stream))
             self._meta_due_s = now_s + META_S
         if now_s >= self._status_due_s:
-            self._outputs.publish(self._health.status(source, self._decoder))
+            self._outputs.publish(self._health.status(source, self._decoder, self._model.failed))
             self._status_due_s = max(self._status_due_s + STATUS_S, now_s)
 
     def _end(self, trouble: str) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtbrain.decoder.schema import KEY, GraphSchema
-from rtbrain.decoder.session import read_graph, session_on, softmax
+from rtbrain.decoder.session import read_graph, session_on
+from rtbrain.decoder.stream import softmax
 from rtbrain.errors import BundleError
 from rtbrain.messages import FloatArray, IntArray
 

@@ -31,6 +31,10 @@ class TokenStream(Protocol):
         """Return the probability of each class, given all tokens so far."""
         ...
 
+    def keep_warm(self) -> None:
+        """Keep the device awake between answers."""
+        ...
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -93,6 +97,10 @@ class RollingContext:
         if not older.n_tokens:
             return None
         return Answer(older.stream.probabilities(), older.n_tokens, older.start_s, older.end_s, older.gaps)
+
+    def keep_warm(self) -> None:
+        """Keep the device awake between answers."""
+        self._older.stream.keep_warm()
 
 
 class _Context:
