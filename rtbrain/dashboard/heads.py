@@ -63,11 +63,17 @@ def _canvas(channels: tuple[str, ...]) -> tuple[FloatArray, NDArray[np.bool_]]:
 
 def topography(channels: Sequence[str], values: Sequence[float]) -> str:
     """Return a field as a PNG in a data URL, transparent around the head; empty where too few places are known."""
-    known = placed(channels)
+    known = set(placed(channels))
     if len(known) < FEWEST:
         return ""
-    matrix, inside = _canvas(tuple(map(canonical, known)))
-    field = matrix @ np.array([value for name, value in zip(channels, values, strict=True) if name in known])
+    here = [(canonical(name), value) for name, value in zip(channels, values, strict=True) if name in known]
+    return _drawn(tuple(name for name, _ in here), tuple(value for _, value in here))
+
+
+@lru_cache(maxsize=256)
+def _drawn(channels: tuple[str, ...], values: tuple[float, ...]) -> str:
+    matrix, inside = _canvas(channels)
+    field = matrix @ np.array(values)
     share = field / max(float(np.abs(field).max()), 1e-12)
     image = np.zeros((PIXELS, PIXELS), np.uint8)  # 0 is transparent
     image[inside] = 1 + np.clip(np.round((share + 1) / 2 * (LEVELS - 1)), 0, LEVELS - 1)

@@ -1,6 +1,7 @@
 """One open page: a Bokeh document that takes from the feed what it has not shown yet."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from time import time
@@ -34,12 +35,13 @@ def template() -> Template:
 class Page:
     """What one browser shows."""
 
-    def __init__(self, document: Document, feed: Feed, endpoint: str) -> None:
-        self._feed, self._endpoint = feed, endpoint
+    def __init__(self, document: Document, feed: Feed, endpoint: str, clock: Callable[[], float] = time) -> None:
+        self._feed, self._endpoint, self._clock = feed, endpoint, clock
         self._recent, self._hour, self._ribbon = recent_curves(), hour_curves(), Ribbon()
         self._session: Session | None = None
         self._seen = {"decisions": 0, "bins": 0, "tokens": 0}
         self._shape: tuple[Any, ...] = ()
+        self._meta: dict[str, Any] | None = None
         self._ticks = 0
         self._texts = {name: ColumnDataSource({"json": ["null"]}, name=name) for name in ("facts", "minute", "present")}
         for name, source in self._texts.items():
@@ -54,9 +56,12 @@ class Page:
 
     def update(self) -> None:
         """Show what came since the last time."""
-        now_s = time()
+        now_s = self._clock()
         if self._ticks % SLOWLY == 0:
-            self._say("facts", facts(self._feed))
+            meta = self._feed.newest.get("meta")
+            if meta is not self._meta:  # it comes again every few seconds
+                self._meta = meta
+                self._say("facts", facts(self._feed))
             self._say("minute", minute(self._feed))
         self._ticks += 1
         self._begin_anew()

@@ -22,11 +22,11 @@ window.rtbrain = (() => {
     return made;
   }
 
-  function head(reach, ...inside) { // the outline is at 1; `reach` says how far out there is something to see
+  function head(reach, inside, above) { // the outline is at 1; `reach` says how far out there is something to see
     return drawn("svg", { class: "head", viewBox: `${-reach} ${-reach - 0.06} ${2 * reach} ${2 * reach}` },
       drawn("path", { d: "M -.16 -.99 L 0 -1.17 L .16 -.99" }),
       drawn("path", { d: "M -1 -.17 C -1.12 -.2 -1.12 .2 -1 .17 M 1 -.17 C 1.12 -.2 1.12 .2 1 .17" }),
-      ...inside, drawn("circle", { r: 1 }));
+      ...inside, drawn("circle", { r: 1 }), ...above);
   }
 
   function chip(look, text, name = "h3") {
@@ -58,7 +58,7 @@ window.rtbrain = (() => {
     }));
     const reach = Math.max(1.14, ...known.electrodes.map(({ x, y }) => Math.max(Math.abs(x), Math.abs(y)) + 0.14));
     const size = known.electrodes.length > 40 ? 0.85 : 1.15; // room for the names of a large cap
-    $("quality").replaceChildren(head(reach, ...known.electrodes.map(({ name, x, y }) => {
+    $("quality").replaceChildren(head(reach, [], known.electrodes.map(({ name, x, y }) => {
       const made = drawn("g", { class: "electrode", transform: `translate(${x} ${-y}) scale(${size})` },
         drawn("circle", { r: 0.092 }), drawn("path", { d: "M -.12 -.12 L .12 .12 M -.12 .12 L .12 -.12" }), drawn("text"));
       made.lastChild.textContent = name;
@@ -72,7 +72,7 @@ window.rtbrain = (() => {
     const own = known.bands[band];
     $("states").replaceChildren(...own.states.map((look, i) => {
       const image = look.image ? [drawn("image", { href: look.image, x: -1, y: -1, width: 2, height: 2 })] : [];
-      const made = element("div", { class: "state" }, chip(look, String(i)), head(1.14, ...image),
+      const made = element("div", { class: "state" }, chip(look, String(i)), head(1.14, image, []),
         element("div", { class: "meter" }, element("b"), ...(own.training ? [element("i")] : [])),
         element("p", { class: "coverage" }), element("p", { class: "duration" }));
       made.dataset.state = i;
