@@ -62,7 +62,7 @@ _ALL: tuple[Method, ...] = (
     _linear("occupancy", Occupancy(_SEVERAL), "token_features", _SEVERAL),
     _linear("pooled-tokens", PooledTokens(_SEVERAL), "token_features", _SEVERAL),
     _linear("pooled-tokens-16", PooledTokens(_MANY), "token_features", _MANY),
-    BrainTokenMethod("rtbrain", "rtbrain", _MANY),
+    BrainTokenMethod("rtbrain", "rtbrain", _SEVERAL),
     BrainTokenMethod("paper-text", "paper-text", _BROAD),
     BrainTokenMethod("paper-table", "paper-table", _BROAD),
     Baseline("cnn", _BROAD),

@@ -1,0 +1,76 @@
+"""The command that makes the README's tables: what it compares, and how it prints."""
+
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from types import ModuleType
+
+import pytest
+
+from rtbrain.training.evaluate_table import Evaluation, Row
+from rtbrain.training.methods import METHODS, methods_named, table_mode
+from rtbrain.training.metrics import Difference, Scores
+from tests.conftest import ROOT
+
+TOOL = ROOT / "tools" / "accuracy"
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    loader = SourceFileLoader("accuracy_tool", str(TOOL))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    sys.modules[loader.name] = module  # dataclasses look their module up
+    loader.exec_module(module)
+    return module
+
+
+def test_every_method_stands_in_a_table_and_no_table_mixes_ways_of_adaptation(tool: ModuleType) -> None:
+    for table in tool.TABLES:
+        methods = methods_named(table.methods, table.adaptation)
+        assert [method.name for method in methods] == sorted(table.methods, key=list(METHODS).index)
+        assert table_mode(methods) == table.adaptation
+        assert "nuisance" in table.methods, "no accuracy without what is not brain"
+    harmonised = {name for table in tool.TABLES if not table.raw for name in table.methods}
+    assert harmonised >= set(METHODS) - {"pooled-tokens-16"}
+    main = next(table for table in tool.TABLES if table.adaptation == "none")
+    assert not {"rtbrain", "band-power", "pooled-tokens"} & set(main.once), "five seeds for ours and the linear ones"
+
+
+def test_a_table_says_what_must_stand_beside_it(tool: ModuleType) -> None:
+    scores = Scores(0.7, (0.5, 0.9), 0.69, (0.5, 0.9), 0.75, 0.1, ((3.0, 1.0), (1.0, 3.0)), {}, ())
+    gap = Difference(0.05, (-0.1, 0.2), 0.5)
+    row = Row("rtbrain", scores, {"band-power": gap}, {"10": (0.6, (0, 1)), "all": (0.7, (0, 1))}, {}, 5)
+    row.probes["filters"] = (1, 12)
+    found = Evaluation(
+        dataset="mdd",
+        task="ec",
+        classes=("a", "b"),
+        protocol="strict",
+        adaptation="none",
+        label="CONFOUNDED (for a test)",
+        harmonised=False,
+        n_people=8,
+        n_trials=8,
+        seeds=(0,),
+        n_folds=2,
+        warmup_s=1.0,
+        nuisance="nuisance alone: filters 0.90",
+        rows=(row,),
+    )
+    shown = tool.markdown(next(table for table in tool.TABLES if table.raw), found)
+    assert "mdd, ec, raw, adaptation none, protocol strict" in shown
+    assert "nuisance alone: filters 0.90" in shown
+    assert "**CONFOUNDED (for a test)**" in shown
+    cells = (
+        "| rtbrain | 5 | 0.700 (0.50 to 0.90) | 0.690 | 0.750 | 0.100 | +0.050 (-0.10 to +0.20) |  | 0.600 | 1 of 12 |"
+    )
+    assert cells in shown
+
+
+def test_without_data_it_says_what_to_give() -> None:
+    done = subprocess.run([sys.executable, str(TOOL)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "give --mdd, --eegmat or both" in done.stderr
