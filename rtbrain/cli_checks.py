@@ -86,6 +86,9 @@ def doctor(wanted: str | None, bundle: str | None, seconds: float, unit: str | N
     from dataclasses import asdict
     from functools import partial
 
+    from rtbrain.lsl_scope import keep_quiet
+
+    keep_quiet()
     from rtbrain.console import progress_bar, show_findings
     from rtbrain.doctor import check_bundle, check_machine
     from rtbrain.doctor_stream import check_stream

@@ -84,6 +84,9 @@ def streams(wait_s: float, as_json: bool) -> None:
     """
     import json
 
+    from rtbrain.lsl_scope import keep_quiet
+
+    keep_quiet()
     from rtbrain.sources.lsl_find import visible_streams
 
     found = visible_streams(wait_s)

@@ -57,13 +57,15 @@ def stream(
         raise ConfigError("--key and --clients belong together: the decoder's own key, and those who may listen")
     from rtbrain.decoder.bundle import load_bundle
     from rtbrain.decoder.find import find_bundle
-    from rtbrain.lsl_scope import keep_on_this_machine
+    from rtbrain.lsl_scope import keep_on_this_machine, keep_quiet
     from rtbrain.security import load_server_keys
 
     bundle = load_bundle(find_bundle(given))
     keys = None if key is None or clients is None else load_server_keys(key, clients)
     if local:
         keep_on_this_machine()
+    else:
+        keep_quiet()
     from rtbrain.decoder.session import load_step
     from rtbrain.live import Live, LiveSettings
     from rtbrain.live_outputs import open_outputs

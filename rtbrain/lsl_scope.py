@@ -13,6 +13,9 @@ It keeps liblsl quiet but for what is fatal: when a source goes it prints hundre
 it again, which `stream` tells in one.
 Who knows the port could still connect: a firewall, not LSL, can prevent that."""
 
+QUIET: Final = "[log]\nlevel = -1\n"
+"""Warnings and errors only: liblsl otherwise tells where its configuration comes from at every start."""
+
 _state = {"kept": False}
 
 
@@ -37,6 +40,14 @@ def keep_on_this_machine() -> bool:
         pylsl.set_config_content(MACHINE_ONLY)
         _state["kept"] = True
     return is_machine_scoped()
+
+
+def keep_quiet() -> None:
+    """Let liblsl tell of problems only, unless the lab has a configuration of its own; before any other LSL call."""
+    if not any(path.is_file() for path in configuration_files()):
+        import pylsl
+
+        pylsl.set_config_content(QUIET)
 
 
 def is_machine_scoped() -> bool:

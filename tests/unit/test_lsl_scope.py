@@ -29,3 +29,14 @@ def test_without_one_streams_are_kept_here_if_asked(tmp_path):
     env = {"HOME": str(tmp_path), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "True", "True"], done.stderr
+
+
+def test_liblsl_is_quiet_and_reaches_as_far_as_before(tmp_path):
+    program = (
+        "from rtbrain.lsl_scope import *; keep_quiet(); import pylsl\n"
+        "pylsl.StreamInfo('x', 'y', 1, 0.0, 'string', 'z').as_xml(); pylsl.resolve_byprop('name', 'none', 1, 0.1)\n"
+        "print(is_machine_scoped())"
+    )
+    env = {"HOME": str(tmp_path), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["False"], "")
