@@ -63,9 +63,12 @@ class Stream:
         self._stale = False
         for array in self._block.values():
             array[...] = 0
-        for tensor in self._schema.state:
-            self._values[tensor.name].update_inplace(np.full(tensor.shape, tensor.start, tensor.dtype))
-        self._bind_state()
+        try:
+            for tensor in self._schema.state:
+                self._values[tensor.name].update_inplace(np.full(tensor.shape, tensor.start, tensor.dtype))
+            self._bind_state()
+        except Exception as error:  # see _failed
+            self._attach(self._failed(error))
 
     def push(self, token_id: int, attributes: ArrayLike = ()) -> None:
         """Append a token, without asking for an answer."""
@@ -116,23 +119,26 @@ class Stream:
 
     def _run(self) -> bool:
         """Compute; if the device fails, begin anew on the spare with all tokens, and return False."""
-        model = self._model
-        if not model.failed:
+        spare = self._model.spare if self._model.failed else None
+        if spare is None:
             try:
                 self._compute()
-            except Exception as error:  # ONNX Runtime's errors have no common base but this
-                reason = str(error).partition("\n")[0]
-                if model.spare is None:
-                    raise BundleError(f"ONNX Runtime failed in mid-session on the {model.device}: {reason}") from error
-                model.failed = f"the GPU failed in mid-session, the CPU computes from here on: {reason}"
-        if not model.failed:
-            return True
-        assert model.spare is not None
+                return True
+            except Exception as error:  # see _failed
+                spare = self._failed(error)
         n = self.n_tokens
-        self._attach(model.spare)
+        self._attach(spare)
         for token_id, values in zip(self._ids_so_far[:n].tolist(), self._attributes_so_far[:n], strict=True):
             self.push(token_id, values)
         return False
+
+    def _failed(self, error: Exception) -> StepModel:
+        """Note that the device failed, and return the spare; ONNX Runtime's errors have no common base."""
+        model, reason = self._model, str(error).partition("\n")[0]
+        if model.spare is None:
+            raise BundleError(f"ONNX Runtime failed in mid-session on the {model.device}: {reason}") from error
+        model.failed = f"the GPU failed in mid-session, the CPU computes from here on: {reason}"
+        return model.spare
 
     def _compute(self) -> None:
         for name, array in self._block.items():  # inputs are copied to a GPU when they are bound

@@ -80,6 +80,23 @@ def test_a_second_stream_leaves_a_failed_gpu_too(cpu: StepModel) -> None:
     np.testing.assert_allclose(other.probabilities(), probabilities(MODEL, ids[:1], attributes[:1]), atol=1e-5)
 
 
+def test_a_gpu_that_fails_when_a_new_context_begins_is_left(cpu: StepModel) -> None:
+    class Dead:
+        def update_inplace(self, value: Any) -> None:
+            raise RuntimeError("CUDA failure 719")
+
+    model = gpu_like(cpu, -1)
+    stream = model.stream()
+    stream.step(1, np.zeros(3))
+    stream._values = dict.fromkeys(stream._values, Dead())
+    stream.reset()
+    assert "CUDA failure 719" in model.failed
+    ids, attributes = tokens_for(MODEL, 20)
+    for i in range(20):
+        found = stream.step(ids[i], attributes[i])
+    np.testing.assert_allclose(found, probabilities(MODEL, ids, attributes), rtol=0, atol=1e-5)
+
+
 def test_a_cpu_that_fails_ends_with_an_error_that_says_so(cpu: StepModel) -> None:
     stream = replace(cpu, session=Failing(cpu.session, 0)).stream()
     stream.push(1, np.zeros(3))
