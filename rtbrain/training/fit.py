@@ -31,6 +31,7 @@ PROGRAM = (
     "fit.py",
     "run.py",
     "initial.py",
+    "head_start.py",
     "asking.py",
     "batches.py",
     "calibrate.py",
@@ -62,6 +63,9 @@ class Trained:
     settings: TrainSettings
     temperature: float
     best_epoch: int
+    """0 where no epoch was better than the start."""
+    start: Mapping[str, float]
+    """Validation loss and accuracy before the first epoch."""
     history: tuple[dict[str, float], ...]
     fitted_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Trials that weights, scaling, stopping and calibration rest on; for `rtbrain.training.folds.audit`."""
@@ -111,6 +115,8 @@ def train_model(
     key = _key(train, validation, settings, seed, target)
     if checkpoint is not None and (state := load_checkpoint(checkpoint, key)) is not None:
         run.restore(state)
+    else:
+        run.begin()
     began, first = time.monotonic(), run.epoch
     while run.epoch < settings.epochs and run.epoch - run.best_epoch < settings.patience:
         run.train_epoch()
@@ -129,7 +135,7 @@ def train_model(
     if target:
         fitted_on["adversary"] = names  # that it saw the target's trials without labels is what transductive means
     temperature = temperature_of(model, validation, settings.context_s)
-    return Trained(model, settings, temperature, run.best_epoch, tuple(run.history), fitted_on)
+    return Trained(model, settings, temperature, run.best_epoch, run.start, tuple(run.history), fitted_on)
 
 
 def temperature_of(model: BrainToken, validation: Sequence[TokenSequence], context_s: float) -> float:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.training.model import Block, BrainToken, angular_steps
+from rtbrain.training.model_settings import ModelSettings
 
 PAIRS = 8
 """Sines and cosines that tell neighbours apart: those of the highest frequencies."""
@@ -19,6 +20,11 @@ VALUE_GAIN = 2.0
 _NEAR = 200
 
 
+def sees_neighbours(settings: ModelSettings) -> bool:
+    """Return whether a model can see what follows what: the last layer's tokens are read before they look around."""
+    return settings.transitions and settings.layers > 1 and settings.heads > 1
+
+
 def look_at_neighbours(model: BrainToken) -> None:
     """Let heads of the first layer start out looking at the previous and the next token.
 
@@ -26,8 +32,8 @@ def look_at_neighbours(model: BrainToken) -> None:
     shares the projections, and starts out seeing all tokens alike.
     """
     settings, embedding = model.settings, model.embedding
-    if not settings.transitions or settings.layers < 2 or settings.heads < 2:
-        return  # the last layer's tokens are read before they look at each other
+    if not sees_neighbours(settings):
+        return
     n = 2 * min(PAIRS, settings.head_width // 2, settings.width // 4)
     offsets = (-1, 1) if settings.heads > 2 else (-1,)
     first = model.blocks[0]
@@ -61,18 +67,6 @@ def look_at_neighbours(model: BrainToken) -> None:
             interaction.value.weight[rows, :n] = 0.0
             interaction.output.weight[:, rows] *= VALUE_GAIN
             interaction.output.weight[:n, rows] = 0.0
-
-
-def spread_features(model: BrainToken, features: Tensor) -> None:
-    """Let the last norm start out with features (trials, d) of mean 0 and spread 1 over the training trials.
-
-    What differs between trials is a few per cent of what CLS gathers, the same mean in all of them. A classifier
-    would need weights of 50 and more to read that, which takes many thousands of steps to grow.
-    """
-    with torch.no_grad():
-        mean, spread = features.mean(0), features.std(0).clamp(min=1e-3)
-        model.norm.weight.div_(spread)
-        model.norm.bias.copy_((model.norm.bias - mean) / spread)
 
 
 def _rotation(angle: Tensor, size: Tensor) -> Tensor:

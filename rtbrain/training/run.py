@@ -1,7 +1,7 @@
 """A training run: one epoch after the other, with all that the next one rests on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal
@@ -11,15 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.errors import ConfigError
-from rtbrain.messages import FloatArray
+from rtbrain.messages import FloatArray, IntArray
+from rtbrain.tokens.inputs import Inputs
 from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
 from rtbrain.training.calibrate import even_weights, log_loss
 from rtbrain.training.fit_settings import TrainSettings
-from rtbrain.training.initial import look_at_neighbours, spread_features
+from rtbrain.training.head_start import detect_pairs, point_at_classes, read_classes
+from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.losses import Adversary, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.model import BrainToken
 
+_LOOKS = 2
+"""Contexts of a trial from which the head start is found."""
 _WARM_UP = 0.05
 """Share of the run over which the learning rate rises."""
 
@@ -54,7 +58,6 @@ class Run:
         look_at_neighbours(self._model)
         self._spread = self._standardise()
         self._model.to(self._device)
-        spread_features(self._model, self._first_features())
         self._average = deepcopy(self._model)
         self._best = deepcopy(self._model.state_dict())
         head = {*self._model.norm.parameters(), *self._model.classifier.parameters()}
@@ -78,6 +81,7 @@ class Run:
         self.epoch = self.best_epoch = 0
         self._steps = 0
         self._best_loss = math.inf
+        self.start: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
 
     def _standardise(self) -> FloatArray:
@@ -88,15 +92,28 @@ class Run:
         self._model.embedding.standardise(torch.from_numpy(values.mean(0)).float(), torch.from_numpy(spread).float())
         return spread
 
-    def _first_features(self) -> Tensor:
-        crops = [contexts(each, self._settings.context_s, most=1)[0] for each in self._train]
-        self._model.eval()
+    def begin(self) -> None:
+        """Give the model its head start, and look at the validation people: no epoch may be better than that."""
+        settings, model = self._settings, self._model.cpu()
+        crops = [contexts(each, settings.context_s, most=_LOOKS) for each in self._train]
+        rows = [row for row, own in enumerate(crops) for _ in own]
+        whole = list(_batched([crop for own in crops for crop in own], rows, settings.batch))
+        detect_pairs(model, whole[0])
+        point_at_classes(model, whole, *self._told(whole), self._seed)
+        # Shorter ones as well, or the classifier would be far too sure of what it sees in the first seconds.
+        lengths, rng = (settings.shortest_s, settings.context_s), np.random.default_rng(self._seed)
+        seen = [*whole, *training_batches(self._train, settings.batch, lengths, rng, prefix_share=1.0)]
         with torch.no_grad():
-            parts = []
-            for start in range(0, len(crops), self._settings.batch):
-                batch = collate(crops[start : start + self._settings.batch], []).to(self._device)
-                parts.append(self._model.features(batch.ids, batch.attributes))
-        return torch.cat(parts)
+            features = torch.cat([model.features(batch.ids, batch.attributes) for batch in seen])
+        read_classes(model, features, *self._told(seen), self._seed)
+        model.to(self._device)
+        self._average.load_state_dict(model.state_dict())
+        self.start = self._validate()
+
+    def _told(self, batches: Sequence[Batch]) -> tuple[IntArray, list[str]]:
+        """Return class and person of every crop."""
+        trials = [self._train[row] for batch in batches for row in batch.rows]
+        return np.array([each.label for each in trials]), [each.person for each in trials]
 
     def train_epoch(self) -> None:
         """Go over the training trials once, and look at the validation people."""
@@ -114,6 +131,12 @@ class Run:
                 losses.append(self._step(batch, share, rng))
                 sizes.append(len(batch.rows))
         self.epoch += 1
+        mean = float(np.average(losses, weights=sizes))
+        self.history.append({"loss": mean, **self._validate()})
+
+    def _validate(self) -> dict[str, float]:
+        """Return how the averaged weights do on validation people, and keep the best."""
+        settings = self._settings
         logits, rows = answers(self._average, self._validation, settings.context_s)
         labels = np.array([each.label for each in self._validation])[rows]
         weights = even_weights([self._validation[row].person for row in rows], labels)
@@ -122,8 +145,7 @@ class Run:
         if loss < self._best_loss:
             self._best_loss, self.best_epoch = loss, self.epoch
             self._best = deepcopy(self._average.state_dict())
-        mean = float(np.average(losses, weights=sizes))
-        self.history.append({"loss": mean, "validation_loss": loss, "accuracy": accuracy})
+        return {"validation_loss": loss, "accuracy": accuracy}
 
     def _step(self, batch: Batch, progress: float, rng: np.random.Generator) -> float:
         settings, device = self._settings, self._device
@@ -186,6 +208,7 @@ class Run:
             "scaler": self._scaler.state_dict(),
             "counts": [self.epoch, self.best_epoch, self._steps],
             "best_loss": self._best_loss,
+            "start": self.start,
             "history": self.history,
         }
 
@@ -197,12 +220,17 @@ class Run:
         self._scaler.load_state_dict(state["scaler"])
         self._best = state["best"]
         self.epoch, self.best_epoch, self._steps = state["counts"]
-        self._best_loss, self.history = state["best_loss"], state["history"]
+        self._best_loss, self.start, self.history = state["best_loss"], state["start"], state["history"]
 
     def best_model(self) -> BrainToken:
         """Return the model of the best epoch, on the CPU."""
         self._average.load_state_dict(self._best)
         return self._average.cpu().eval()
+
+
+def _batched(crops: Sequence[Inputs], rows: Sequence[int], size: int) -> Iterator[Batch]:
+    for start in range(0, len(crops), size):
+        yield collate(crops[start : start + size], rows[start : start + size])
 
 
 def _rate(progress: float) -> float:

@@ -67,6 +67,8 @@ class TrainOrder:
     workers: int | None = None
     report: bool = True
     """Write an HTML page beside the bundle's files."""
+    work: Path | None = None
+    """Folder to keep peaks and tokens in, for more runs on the same set; by default one that goes with the run."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +114,18 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
     crop_s = config.crop.seconds if config.crop else None
     check(crop_s=crop_s)
     beside = _nuisance(planned, found, order.root, listener)
-    work = order.out.with_name(f"{order.out.name}.training")
+    own = order.out.with_name(f"{order.out.name}.training")
+    work = order.work or own
     data = _data(planned, fold, order, work, listener)
     fitted_on: dict[str, Sequence[str]] = {"templates": data.templates.report["recordings"]}
     check(fitted_on, crop_s)
     listener.say(_described(planned, data))
-    checkpoint = work / f"{order.preset}.checkpoint"
+    checkpoint = own / f"{order.preset}.checkpoint"
     trained = train_model(data.train, data.validation, data.settings, order.seed, checkpoint, listener.epoch)
     check({**fitted_on, **trained.fitted_on}, crop_s)
     t_max = tokens_at_most([*data.train, *data.validation], data.settings.context_s)
     shipped = _streamed(trained, data, t_max)
-    agreement = export(shipped.model, work / "graphs", t_max, order.seed)
+    agreement = export(shipped.model, own / "graphs", t_max, order.seed)
 
     def results() -> Iterator[Tokenized]:
         return (data.corpus[name] for name in fold.train)
@@ -139,10 +142,10 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
         metrics=metrics_of(shipped, data.validation, beside, agreement),
         statistics=statistics_of(results()),
     )
-    bundle = save_bundle(order.out, card, data.templates, work / "graphs")
+    bundle = save_bundle(order.out, card, data.templates, own / "graphs")
     if order.report:
         write_training_report(bundle, shipped, data.validation, _exhibit(planned, fold, order, data, work))
-    shutil.rmtree(work, ignore_errors=True)
+    shutil.rmtree(own, ignore_errors=True)
     return bundle
 
 

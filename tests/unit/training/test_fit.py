@@ -52,8 +52,8 @@ def test_unseen_people_are_told_also_after_a_few_seconds(trained: Trained) -> No
 
 
 def test_the_kept_epoch_is_the_one_with_the_least_validation_loss(trained: Trained) -> None:
-    losses = [each["validation_loss"] for each in trained.history]
-    assert trained.best_epoch == 1 + int(np.argmin(losses))
+    losses = [each["validation_loss"] for each in (trained.start, *trained.history)]
+    assert trained.best_epoch == int(np.argmin(losses))
 
 
 def test_answers_are_calibrated_on_validation_people(trained: Trained) -> None:

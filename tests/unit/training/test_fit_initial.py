@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from rtbrain.training.initial import look_at_neighbours, spread_features
+from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.model import Block, BrainToken
 from rtbrain.training.model_settings import preset
 
@@ -62,15 +62,3 @@ def test_what_has_no_use_for_neighbours_is_left_alone() -> None:
 
 def test_padding_stays_without_content() -> None:
     assert not made("rtbrain").embedding.state.weight[0].any()
-
-
-def test_features_start_with_mean_0_and_spread_1() -> None:
-    model = made("rtbrain")
-    ids, attributes = torch.randint(1, 5, (30, 64)), torch.randn(30, 64, 3)
-    with torch.no_grad():
-        before = model.features(ids, attributes)
-        spread_features(model, before)
-        after = model.features(ids, attributes)
-    assert before.std(0).max() < 0.5
-    torch.testing.assert_close(after.mean(0), torch.zeros(32), atol=1e-3, rtol=0)
-    torch.testing.assert_close(after.std(0), torch.ones(32), atol=1e-2, rtol=0)

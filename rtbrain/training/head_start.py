@@ -1,0 +1,172 @@
+"""A head start: before the first step the model already tells the classes as well as a linear model of its tokens.
+
+What a class does to a trial is small against what people differ by, so gradients of a few hundred trials are mostly
+noise, and from random weights a model needs many more steps than it has people to learn from. Three things are found
+in one pass each instead, on training people alone: units of the first feed-forward network that count which state
+follows which, the direction in which these counts tell the classes, and the classifier that reads it. The shape of
+the model stays as it is, and training goes on from there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from rtbrain.messages import FloatArray, IntArray
+from rtbrain.tokens.inputs import PADDING
+from rtbrain.training.batches import Batch
+from rtbrain.training.initial import sees_neighbours
+from rtbrain.training.model import Block, BrainToken, blocked
+
+if TYPE_CHECKING:
+    from rtbrain.training.methods.linear import LinearModel
+
+MARGIN = 0.3
+"""A unit is to fire for its pair alone: what it reads is 1 there and 0 where one of the two is another state."""
+TRUST = 0.2
+"""How much more a pair counts whose tokens fit their templates by one standard deviation better."""
+REACH = 0.3
+"""Length of what the classes' direction adds to a token, relative to the token's own."""
+_RIDGE = 1e-3
+_EVERY = 50
+"""Tokens of which one is looked at, where a few are enough."""
+_RULED_OUT = -10.0
+"""Bias of a class without training trials."""
+_TOKENS_NDIM = 4
+
+
+def detect_pairs(model: BrainToken, batch: Batch) -> None:
+    """Let units of the first feed-forward network start out as counters of one state after another.
+
+    Which state a token has, and which the one before it, is read by least squares from what the network is given.
+    With more pairs than half of the units nothing is changed: random units then tell more than a few pairs.
+    """
+    settings, block = model.settings, _first(model)
+    n_states = settings.vocabulary.size - 2
+    pairs = [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
+    if not sees_neighbours(settings) or 2 * len(pairs) > settings.hidden:
+        return
+    index, visible = blocked(batch.ids, settings)
+    ids = torch.where(visible, batch.ids.gather(1, index.flatten(1)).view(index.shape), PADDING)
+    (given,) = _inputs(model, block.expand, [batch])
+    there = visible[..., 1:] & (ids[..., :-1] != PADDING)
+    own, before = (nn.functional.one_hot(x[there] - 1, n_states).double() for x in (ids[..., 1:], ids[..., :-1]))
+    wanted = [own, before]
+    if batch.attributes is not None and "corr" in settings.attributes:
+        column = settings.attributes.index("corr")
+        fits = batch.attributes[torch.arange(len(ids))[:, None, None], index][..., column].double()
+        fits = (fits - fits[visible].mean()) / fits[visible].std().clamp(min=1e-6)
+        wanted.append(torch.stack([fits[..., 1:][there], fits[..., :-1][there]], 1))
+    read, bias = _least_squares(given[..., 1:, :][there].double(), torch.cat(wanted, 1))
+    rows, shifts = [], []
+    for i, j in pairs:
+        columns = [j, n_states + i]
+        row, shift = read[:, columns].sum(1), bias[columns].sum() - 1 - MARGIN
+        if len(wanted) > 2:
+            row, shift = row + TRUST * read[:, -2:].sum(1), shift + TRUST * bias[-2:].sum()
+        rows.append(row)
+        shifts.append(shift)
+    with torch.no_grad():
+        # A normed token is 0 on the average over its dimensions; the norm's bias makes that a constant to read.
+        weight = block.expand.weight
+        weight[: len(pairs)] = torch.stack(rows).float()
+        weight -= weight.mean(1, keepdim=True)
+        weight[: len(pairs)] += torch.stack(shifts).float()[:, None] / settings.width
+        block.norm_feed_forward.bias.add_(1.0)
+
+
+def _least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return weights (columns of x, columns of y) and bias that read y from x."""
+    centre, middle = x.mean(0), y.mean(0)
+    x = x - centre
+    gram = x.T @ x
+    ridge = _RIDGE * gram.diagonal().mean() * torch.eye(len(gram), dtype=x.dtype)
+    weights = torch.linalg.solve(gram + ridge, x.T @ (y - middle))
+    return weights, middle - centre @ weights
+
+
+def point_at_classes(
+    model: BrainToken, batches: Sequence[Batch], labels: IntArray, people: Sequence[str], seed: int
+) -> None:
+    """Let the first feed-forward network start out adding to its tokens what tells the classes.
+
+    Parameters
+    ----------
+    model : BrainToken
+        Whose first block is changed.
+    batches : sequence of Batch
+        Contexts of training trials, one of each.
+    labels, people : (contexts,)
+        Their classes, and whose they are, in the order of the batches.
+    seed : int
+        Of the split of people on which the strength of regularisation is chosen.
+    """
+    settings, block = model.settings, _first(model)
+    means, some = [], []
+    for batch, units in zip(batches, _inputs(model, block.contract, batches), strict=True):
+        _, visible = blocked(batch.ids, settings)
+        means.append((units * visible[..., None]).sum((1, 2)).double() / visible.sum((1, 2))[:, None])
+        some.append(units[visible][::_EVERY].double())
+    found = _logistic(torch.cat(means).numpy(), labels, people, settings.n_classes, seed)
+    # Of each class against the first: what all classes share tells nothing.
+    weights = torch.from_numpy((found.weights[1:] - found.weights[:1]) / found.spread)
+    strength = (torch.cat(some) @ weights.T).std(0).clamp(min=1e-9)
+    drawn = torch.randn(settings.width, len(weights), generator=torch.Generator().manual_seed(seed))
+    # Orthogonal to each other, and of mean 0, or the next norm would take them off.
+    columns = torch.cat([torch.ones(settings.width, 1), drawn], 1).double()
+    direction = torch.linalg.qr(columns)[0][:, 1:]
+    (tokens,) = _inputs(model, block.norm_feed_forward, batches[:1])
+    length = REACH * float(tokens.norm(dim=-1).mean())
+    with torch.no_grad():
+        block.contract.weight += ((direction * length / strength) @ weights).float()
+
+
+def read_classes(model: BrainToken, features: Tensor, labels: IntArray, people: Sequence[str], seed: int) -> None:
+    """Let the classifier start out as a logistic regression on features (contexts, d) of training people.
+
+    The last norm makes these of mean 0 and spread 1: what differs between trials is a few per cent of what CLS
+    gathers, and weights of 50 and more that could read it would take many thousands of steps to grow.
+    """
+    with torch.no_grad():
+        mean, spread = features.mean(0), features.std(0).clamp(min=1e-3)
+        model.norm.weight.div_(spread)
+        model.norm.bias.copy_((model.norm.bias - mean) / spread)
+        x = ((features - mean) / spread).double().numpy()
+        found = _logistic(x, labels, people, model.settings.n_classes, seed)
+        inverse = torch.from_numpy(1 / found.spread)
+        model.classifier.weight.copy_(torch.from_numpy(found.weights) * inverse)
+        bias = torch.from_numpy(found.bias) - model.classifier.weight.double() @ torch.from_numpy(found.centre)
+        model.classifier.bias.copy_(bias.clamp(min=_RULED_OUT))
+
+
+def _logistic(x: FloatArray, labels: IntArray, people: Sequence[str], classes: int, seed: int) -> "LinearModel":
+    # Methods import the training: not the other way round at the top of a file.
+    from rtbrain.training.methods.linear import choose_strength, fit_model
+
+    return fit_model(x, labels, classes, choose_strength(x, labels, people, classes, seed))
+
+
+def _first(model: BrainToken) -> Block:
+    block = model.blocks[0]
+    assert isinstance(block, Block)
+    return block
+
+
+def _inputs(model: BrainToken, module: nn.Module, batches: Iterable[Batch]) -> Iterator[Tensor]:
+    """Give what a module of the model is given of the tokens of each batch."""
+    given: list[Tensor] = []
+
+    def keep(_: nn.Module, values: tuple[Tensor, ...]) -> None:
+        if values[0].ndim == _TOKENS_NDIM:  # else it is CLS that passes
+            given.append(values[0])
+
+    handle = module.register_forward_pre_hook(keep)
+    model.eval()
+    try:
+        for batch in batches:
+            with torch.no_grad():
+                model.features(batch.ids, batch.attributes)
+            yield given.pop()
+    finally:
+        handle.remove()

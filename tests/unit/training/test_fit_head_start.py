@@ -1,0 +1,102 @@
+"""What a model knows before its first step: which state follows which, and what that says about the classes."""
+
+import numpy as np
+import pytest
+import torch
+
+from rtbrain.messages import IntArray
+from rtbrain.tokens.inputs import Inputs
+from rtbrain.training.asking import answers
+from rtbrain.training.batches import TokenSequence, collate
+from rtbrain.training.fit_settings import TrainSettings
+from rtbrain.training.head_start import detect_pairs, read_classes
+from rtbrain.training.initial import look_at_neighbours
+from rtbrain.training.model import Block, BrainToken
+from rtbrain.training.model_settings import preset
+from rtbrain.training.run import Run
+
+N_STATES = 4
+
+
+def walk(n: int, seed: int, ahead: float) -> IntArray:
+    """Return states that go round: `ahead` is the chance of going forwards, and no state is more frequent for it."""
+    rng = np.random.default_rng(seed)
+    steps = rng.choice([1, 2, 3], n, p=[0.8 * ahead, 0.2, 0.8 * (1 - ahead)])
+    states: IntArray = np.cumsum(steps) % N_STATES
+    return states
+
+
+def tokens(states: IntArray, attributes: int, seed: int = 0) -> Inputs:
+    end_s = 0.1 * np.arange(1.0, len(states) + 1, dtype=np.float64)
+    values = np.random.default_rng(seed).standard_normal((len(states), attributes)).astype(np.float32)
+    return Inputs(1 + states, values, end_s - 0.1, end_s)
+
+
+def people(first: int, n: int, attributes: int, classes: int = 2) -> list[TokenSequence]:
+    """Return a trial of each class of n people; the class is the preference for going forwards."""
+    made = []
+    for person in range(first, first + n):
+        for label in range(classes):
+            ahead = 0.3 + 0.4 * label / (classes - 1)
+            own = tokens(walk(600, 10 * person + label, ahead), attributes, person)
+            made.append(TokenSequence(f"p{person}-{label}", f"p{person}", label, (own,)))
+    return made
+
+
+@pytest.mark.parametrize("name", ["rtbrain", "paper-text"])
+def test_units_fire_for_their_pair_of_states(name: str) -> None:
+    torch.manual_seed(0)
+    model = BrainToken(preset(name, (N_STATES,), 2)).eval()
+    look_at_neighbours(model)
+    n_attributes = len(model.settings.attributes)
+    detect_pairs(model, collate([tokens(walk(960, seed, 0.5), n_attributes, seed) for seed in range(8)], range(8)))
+    fresh = collate([tokens(walk(960, 99, 0.5), n_attributes, 99)], [0])
+    fired: list[torch.Tensor] = []
+    block = model.blocks[0]
+    assert isinstance(block, Block)
+    block.contract.register_forward_pre_hook(lambda _, given: fired.append(given[0]) if given[0].ndim == 4 else None)
+    with torch.no_grad():
+        model.features(fresh.ids, fresh.attributes)
+    states, units = fresh.ids[0] - 1, fired[0].flatten(1, 2)[0]
+    pairs = [(i, j) for i in range(N_STATES) for j in range(N_STATES) if i != j]
+    for unit, (before, after) in enumerate(pairs):
+        there = (states[:-1] == before) & (states[1:] == after)
+        assert units[1:, unit][there].mean() > 5 * units[1:, unit][~there].mean()
+
+
+def test_a_vocabulary_with_more_pairs_than_units_is_left_alone() -> None:
+    torch.manual_seed(0)
+    model = BrainToken(preset("rtbrain", (16, 16), 2))
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    detect_pairs(model, collate([tokens(walk(64, 0, 0.5), 3)], [0]))
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+@pytest.mark.parametrize(("name", "classes"), [("rtbrain", 2), ("paper-text", 2), ("rtbrain", 3)])
+def test_the_order_of_states_tells_unseen_people_before_the_first_step(name: str, classes: int) -> None:
+    settings = TrainSettings(preset(name, (N_STATES,), classes), context_s=60.0)
+    attributes = len(settings.model.attributes)
+    unseen = people(50, 30, attributes, classes)
+    run = Run(people(0, 16, attributes, classes), people(30, 8, attributes, classes), settings, 0, ())
+    run.begin()
+    assert run.epoch == run.best_epoch == 0
+    logits, rows = answers(run.best_model(), unseen, 60.0)
+    labels = np.array([each.label for each in unseen])[rows]
+    assert (logits.argmax(1) == labels).mean() > 0.8
+
+
+def test_features_start_with_mean_0_and_spread_1_and_the_classifier_reads_them() -> None:
+    torch.manual_seed(0)
+    model = BrainToken(preset("rtbrain", (N_STATES,), 2)).eval()
+    ids, attributes = torch.randint(1, 5, (40, 64)), torch.randn(40, 64, 3)
+    labels = np.arange(40) % 2
+    attributes[labels == 1, :, 0] += 1.0
+    with torch.no_grad():
+        before = model.features(ids, attributes)
+        read_classes(model, before, labels, [f"p{i // 2}" for i in range(40)], 0)
+        after = model.features(ids, attributes)
+        told = model(ids, attributes).argmax(1).numpy()
+    assert before.std(0).max() < 0.8
+    torch.testing.assert_close(after.mean(0), torch.zeros(32), atol=1e-3, rtol=0)
+    torch.testing.assert_close(after.std(0), torch.ones(32), atol=1e-2, rtol=0)
+    assert (told == labels).mean() > 0.9
