@@ -64,11 +64,11 @@ class Trained:
     temperature: float
     best_epoch: int
     """0 where no epoch was better than the start."""
-    start: Mapping[str, float]
-    """Validation loss and accuracy before the first epoch."""
     history: tuple[dict[str, float], ...]
     fitted_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Trials that weights, scaling, stopping and calibration rest on; for `rtbrain.training.folds.audit`."""
+    start: Mapping[str, float] = field(default_factory=dict)
+    """Validation loss and accuracy before the first epoch."""
 
     def probabilities(self, sequences: Sequence[TokenSequence], seconds: float | None = None) -> FloatArray:
         """Return (sequences, classes): the calibrated answer after so many seconds of each trial, or after all.
@@ -135,7 +135,7 @@ def train_model(
     if target:
         fitted_on["adversary"] = names  # that it saw the target's trials without labels is what transductive means
     temperature = temperature_of(model, validation, settings.context_s)
-    return Trained(model, settings, temperature, run.best_epoch, run.start, tuple(run.history), fitted_on)
+    return Trained(model, settings, temperature, run.best_epoch, tuple(run.history), fitted_on, run.start)
 
 
 def temperature_of(model: BrainToken, validation: Sequence[TokenSequence], context_s: float) -> float:

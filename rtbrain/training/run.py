@@ -24,7 +24,7 @@ from rtbrain.training.model import BrainToken
 
 _LOOKS = 2
 """Contexts of a trial from which the head start is found."""
-_WARM_UP = 0.05
+_WARM_UP = 0.15
 """Share of the run over which the learning rate rises."""
 
 
@@ -60,15 +60,8 @@ class Run:
         self._model.to(self._device)
         self._average = deepcopy(self._model)
         self._best = deepcopy(self._model.state_dict())
-        head = {*self._model.norm.parameters(), *self._model.classifier.parameters()}
-        body = [each for each in self._model.parameters() if each not in head]
-        # The head reads standardised features and learns fast; the body below must not pull them away from it.
-        groups = [
-            {"params": body, "factor": 1.0},
-            {"params": [each for each in self._model.parameters() if each in head], "factor": settings.head_rate},
-        ]
         self._optimizer = torch.optim.AdamW(
-            groups, lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
+            self._model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
         )
         # Half precision needs scaled gradients, bfloat16 does not; neither is used on a CPU.
         self._half = torch.bfloat16 if self._device.type == "cpu" or torch.cuda.is_bf16_supported() else torch.float16
@@ -150,7 +143,7 @@ class Run:
     def _step(self, batch: Batch, progress: float, rng: np.random.Generator) -> float:
         settings, device = self._settings, self._device
         for group in self._optimizer.param_groups:
-            group["lr"] = group["factor"] * settings.learning_rate * _rate(progress)
+            group["lr"] = settings.learning_rate * _rate(progress)
         labels = torch.tensor([self._train[row].label for row in batch.rows], device=device)
         here = batch.to(device)
         with torch.autocast(device.type, dtype=self._half, enabled=device.type == "cuda"):

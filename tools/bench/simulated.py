@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ from rtbrain.decoder.whole import WholeModel
 from rtbrain.messages import FloatArray
 from rtbrain.simulation.writing import CONFIG, simulate
 from rtbrain.simulation.writing_order import Order
+from rtbrain.tokenizing import Tokenized
 from rtbrain.training.batches import TokenSequence, contexts, sequence_of
 from rtbrain.training.corpus import Corpus, tokenise_corpus
 from rtbrain.training.dataset_config import load_dataset_config
@@ -92,12 +94,14 @@ def by_occupancy(corpus: Corpus, trials: Sequence[Trial], test: Sequence[str]) -
     """Fit a linear model to the states' shares of the time of all people but the test people."""
     began = time.monotonic()
 
-    def example(trial: Trial) -> Example:
-        def powers() -> None:
-            raise AssertionError("the states' shares need no band powers")
+    def nothing() -> Any:
+        raise AssertionError("the states' shares need tokens alone")
 
-        label = int(trial.label or 0)
-        return Example(trial.name, trial.subject, label, 0.0, lambda _: corpus[trial.name], powers, ())  # type: ignore[arg-type]
+    def example(trial: Trial) -> Example:
+        def tokens(_: TokenNeed) -> Tokenized:
+            return corpus[trial.name]
+
+        return Example(trial.name, trial.subject, int(trial.label or 0), 0.0, tokens, nothing, nothing)
 
     known, asked = ([example(each) for each in trials if (each.subject in test) == side] for side in (False, True))
     fitted = Linear("occupancy", Occupancy(TokenNeed())).fit(known, [], 0)
