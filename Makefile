@@ -22,6 +22,7 @@ bench: $(READY)
 	$(BIN)/python tools/bench/microstates.py --check
 	$(BIN)/python tools/bench/chain.py --check
 	$(BIN)/python tools/bench/corpus.py --check
+	$(BIN)/python tools/bench/dashboard.py --check
 
 # The dashboard is tested in a real browser; Debian's and Ubuntu's can be installed here, others by hand.
 browser:

@@ -129,7 +129,6 @@ class Ribbon:
 
     def __init__(self) -> None:
         self.figure = _figure("ribbon", 100, x_range=Range1d(start=0, end=RIBBON_S), y_range=Range1d(start=0, end=1))
-        self.figure.xaxis.axis_label = "seconds of signal"
         self.figure.ygrid.grid_line_color = None
         names = ("left", "right", "bottom", "top", "middle", "colour", "stripe", "text")
         self._empty: dict[str, list[Any]] = {name: [] for name in names}
@@ -154,7 +153,7 @@ class Ribbon:
         n = len(bands)
         self._bands, self._end_s = {name: n - 1 - i for i, name in enumerate(bands)}, 0.0
         self.source.data = dict(self._empty)
-        self.figure.height = 60 + 44 * n
+        self.figure.height = 40 + 44 * n
         self.figure.y_range.update(start=0, end=n)
         self.figure.yaxis.ticker = FixedTicker(ticks=[row + 0.5 for row in self._bands.values()])
         self.figure.yaxis.major_label_overrides = {row + 0.5: name for name, row in self._bands.items()}

@@ -1,10 +1,12 @@
 """The page as a web server: on this machine alone, or for whoever has the token."""
 
 import logging
+import re
 import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from time import time
 from typing import Any, Final
 
@@ -29,7 +31,6 @@ STOP_MS: Final = 100
 SHORTEST_TOKEN: Final = 16
 MOST_FROM_BROWSER: Final = 1 << 20
 """Bytes of a message; the page sends next to nothing."""
-COOKIE: Final = "rtbrain-dashboard"
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,15 @@ class Address:
     """The secret that opens the page; made if it is left out and other machines can reach the page."""
 
     def __post_init__(self) -> None:
-        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
+        if self.token is None:
+            return
+        if len(self.token) < SHORTEST_TOKEN:
             raise SecurityError(
                 f"a token of {len(self.token)} characters can be guessed; give at least {SHORTEST_TOKEN}, or none and "
                 "one is made"
             )
+        if not re.fullmatch(r"[\w-]+", self.token, re.ASCII):
+            raise SecurityError("a token is part of an address: use letters, digits, - and _ only")
 
     @property
     def is_local(self) -> bool:
@@ -66,6 +71,8 @@ class TokenAuth(AuthProvider):
 
     def __init__(self, token: str) -> None:
         self._token = token
+        # Cookies know no ports: two dashboards of one machine must not take each other's.
+        self._cookie = f"rtbrain-{sha256(token.encode()).hexdigest()[:12]}"
         super().__init__()
 
     @property
@@ -77,10 +84,10 @@ class TokenAuth(AuthProvider):
         given = request.get_query_argument("token", None)
         if given is not None and self._fits(given):
             # The address with the secret should stay neither in the browser's history nor in its bar.
-            request.set_cookie(COOKIE, self._token, httponly=True, samesite="Strict")
-            request.redirect(request.request.path)
+            request.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
+            request.redirect("/")
             raise Finish
-        if given is not None or not self._fits(request.get_cookie(COOKIE) or ""):
+        if given is not None or not self._fits(request.get_cookie(self._cookie) or ""):
             raise HTTPError(403, reason="The address of this page ends in ?token=..., as the server printed it")
         return "whoever has the token"
 

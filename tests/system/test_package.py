@@ -31,8 +31,9 @@ def test_all_modules_and_configurations_are_in_the_wheel(wheel):
         inside = set(archive.namelist())
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "rtbrain").rglob("*.py")}
     configs = {f"rtbrain/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
+    page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "rtbrain" / "dashboard" / "assets").iterdir()}
     assert len(configs) > 5
-    assert (modules | configs | {"rtbrain/py.typed"}) - inside == set()
+    assert (modules | configs | page | {"rtbrain/py.typed"}) - inside == set()
     assert not [name for name in inside if not name.startswith("rtbrain")]
 
 
@@ -47,4 +48,4 @@ def test_the_unpacked_wheel_finds_its_own_configurations(wheel, tmp_path):
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
-    assert said == [str(tmp_path / "rtbrain" / "configs"), "deap", "mdd", "neurolong", "nssi", "seed", "mdd"]
+    assert said == [str(tmp_path / "rtbrain" / "configs"), "deap", "eegmat", "mdd", "neurolong", "nssi", "seed", "mdd"]

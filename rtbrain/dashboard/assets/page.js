@@ -56,7 +56,7 @@ window.rtbrain = (() => {
       button.onclick = () => { band = i; showBand(); for (const other of $("bands").children) other.setAttribute("aria-pressed", other === button); };
       return button;
     }));
-    const reach = Math.max(1.14, ...known.electrodes.map(({ x, y }) => Math.max(Math.abs(x), Math.abs(y)) + 0.14));
+    const reach = Math.max(1.14, ...known.electrodes.map(({ x, y }) => Math.max(Math.abs(x) + 0.22, Math.abs(y) + 0.14)));
     const size = known.electrodes.length > 40 ? 0.85 : 1.15; // room for the names of a large cap
     $("quality").replaceChildren(head(reach, [], known.electrodes.map(({ name, x, y }) => {
       const made = drawn("g", { class: "electrode", transform: `translate(${x} ${-y}) scale(${size})` },
@@ -188,11 +188,11 @@ window.rtbrain = (() => {
 
   function paint() { // Bokeh draws on a canvas, which the style sheet does not reach
     const style = getComputedStyle(document.documentElement);
-    const [ink, soft, rule] = ["--ink", "--soft", "--rule"].map((name) => style.getPropertyValue(name).trim());
+    const [ink, rule] = ["--ink", "--rule"].map((name) => style.getPropertyValue(name).trim());
     for (const name of ["recent", "hour", "ribbon"]) {
       const plot = Bokeh.documents[0].get_model_by_name(name);
       for (const axis of [...plot.below, ...plot.left]) {
-        Object.assign(axis, { major_label_text_color: ink, axis_label_text_color: soft, axis_line_color: rule,
+        Object.assign(axis, { major_label_text_color: ink, axis_line_color: rule,
           major_tick_line_color: rule, minor_tick_line_color: null, major_label_text_font_size: "13px" });
       }
       for (const grid of plot.center) if ("grid_line_color" in grid && grid.dimension === 1) grid.grid_line_color = name === "ribbon" ? null : rule;
