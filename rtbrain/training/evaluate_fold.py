@@ -173,6 +173,7 @@ def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
         labels=tuple(example.label for example in data.examples(fold.test)),
         probabilities=told,
         facts=dict(fitted.facts),
+        attention=fitted.attention(test[0]),
         probes=_probes(job, data, fitted) if method.name in job.probed else (),
     )
 

@@ -13,7 +13,7 @@ import rtbrain
 from rtbrain.config import parse
 from rtbrain.errors import RtbrainError, SourceError
 from rtbrain.training.corpus_cache import program
-from rtbrain.training.methods.base import Method
+from rtbrain.training.methods.base import Attention, Method
 from rtbrain.training.nuisance.probes import Probe
 from rtbrain.writing import replacing
 
@@ -48,6 +48,8 @@ class Answers:
     """What the method chose on the way."""
     probes: tuple[Probe, ...] = ()
     """What it said with the filters and lines of others in the test recordings."""
+    attention: Attention | None = None
+    """Of the first test trial, where the method has any; for reports."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rtbrain.errors import SourceError
 from rtbrain.training.evaluate import Plan
 from rtbrain.training.evaluate_store import Answers
 from rtbrain.training.methods import REFERENCES
+from rtbrain.training.methods.base import Attention
 from rtbrain.training.metrics import Answered, Difference, Interval, Scores, compare, numbered, score
 from rtbrain.training.nuisance import Audit, one_line
 from rtbrain.training.paper_figures import paper_ablation, paper_accuracy
@@ -41,6 +42,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Look:
+    """Where a method looked during one test trial, and what it then said."""
+
+    method: str
+    said: str
+    attention: Attention
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """The table, and what must stand beside it."""
 
@@ -60,6 +70,8 @@ class Evaluation:
     warmup_s: float
     nuisance: str
     rows: tuple[Row, ...]
+    looks: tuple[Look, ...] = ()
+    """Of the methods that have attention, one each."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -83,10 +95,11 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
     labels = [OPTIMISTIC] if planned.optimistic else []
     if beside.finding == "alarm" and not harmonised:
         labels.append("CONFOUNDED (not harmonised, and what is not brain tells the class)")
+    classes = tuple(rule.name for rule in planned.config.tasks[planned.task].classes)
     return Evaluation(
         dataset=planned.config.name,
         task=planned.task,
-        classes=tuple(rule.name for rule in planned.config.tasks[planned.task].classes),
+        classes=classes,
         protocol="paper" if planned.optimistic else "strict",
         adaptation=planned.adaptation,
         label="; ".join(labels),
@@ -98,7 +111,20 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         warmup_s=planned.recipe.warmup_ms / 1000,
         nuisance=one_line(beside),
         rows=tuple(rows),
+        looks=_looks(answers, classes),
     )
+
+
+def _looks(answers: Sequence[Answers], classes: Sequence[str]) -> tuple[Look, ...]:
+    """Return an example of every method that has one, of its first fold."""
+    found: dict[str, Look] = {}
+    for each in answers:
+        if each.attention is not None and each.method not in found:
+            told = each.probabilities["all"][0]
+            best = int(np.argmax(told))
+            said = f"said {classes[best]} ({told[best]:.2f}), true {classes[each.labels[0]]}"
+            found[each.method] = Look(each.method, said, each.attention)
+    return tuple(found.values())
 
 
 def _answered(answers: Sequence[Answers], method: str, seconds: str) -> Answered:

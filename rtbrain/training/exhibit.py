@@ -38,19 +38,6 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Attention:
-    """Where CLS looked during one trial, as a share of its attention per second."""
-
-    trial: str
-    said: str
-    """The answer, and what was true."""
-    seconds: FloatArray
-    """Middle of each bin."""
-    layers: FloatArray
-    """(layers, bins) mean over heads; a layer's bins and its attention to itself add up to 1."""
-
-
-@dataclass(frozen=True)
 class Exhibit:
     """Templates and tokens of some people."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rtbrain.training.evaluate_table import Evaluation, Row, evaluation_stem, paper_figure
-from rtbrain.training.exhibit import Attention, Exhibit
+from rtbrain.training.exhibit import Exhibit
 from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Difference, Interval
 from rtbrain.training.paper_figures import PAPER_NOTE, paper_accuracy
@@ -19,7 +19,6 @@ def write_report(
     found: Evaluation,
     folder: Path,
     exhibits: Sequence[Exhibit] = (),
-    attention: Sequence[Attention] = (),
     more: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the report of an evaluation; return its path."""
@@ -43,7 +42,7 @@ def write_report(
     )
     page.figure(reliability_figure(scores), "reliability diagrams")
     _add_probes(page, found)
-    add_attention(page, attention)
+    add_attention(page, found.looks)
     add_exhibits(page, exhibits)
     _add_folds(page, found)
     seeds = ", ".join(map(str, found.seeds))

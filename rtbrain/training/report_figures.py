@@ -7,7 +7,8 @@ import numpy as np
 
 from rtbrain.messages import FloatArray
 from rtbrain.topography import new_figure
-from rtbrain.training.exhibit import MEASURES, Attention, Exhibit
+from rtbrain.training.evaluate_table import Look
+from rtbrain.training.exhibit import MEASURES, Exhibit
 from rtbrain.training.metrics import Interval, Scores
 
 COLOURS = (
@@ -34,7 +35,9 @@ def statistics_figure(shown: Exhibit, band: str) -> Any:
     return figure
 
 
-def over_time_figure(curves: Mapping[str, Mapping[str, tuple[float, Interval]]], chance: float) -> Any:
+def over_time_figure(
+    curves: Mapping[str, Mapping[str, tuple[float, Interval]]], chance: float, people: str = "unseen people"
+) -> Any:
     """Return accuracy against the seconds of EEG seen; the last point is the whole trial."""
     figure = new_figure(9.0, 4.0)
     axis = figure.subplots()
@@ -49,7 +52,7 @@ def over_time_figure(curves: Mapping[str, Mapping[str, tuple[float, Interval]]],
     axis.axhline(chance, color="0.5", lw=1, ls=":", label="chance")
     axis.set_xticks(range(len(lengths)), [each if each == "all" else f"{each} s" for each in lengths])
     axis.set_ylim(0, 1.02)
-    _plain(axis, "accuracy on unseen people, 95 % intervals", "EEG seen after the warm-up")
+    _plain(axis, f"accuracy on {people}, 95 % intervals", "EEG seen after the warm-up")
     axis.legend(fontsize=_SIZE - 1, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure
 
@@ -96,16 +99,16 @@ def reliability_figure(scores: Mapping[str, Scores]) -> Any:
     return figure
 
 
-def attention_figure(shown: Attention) -> Any:
+def attention_figure(look: Look) -> Any:
     """Return how CLS divides its attention over a session."""
     figure = new_figure(11.0, 2.6)
     axis = figure.subplots()
-    step = float(shown.seconds[1] - shown.seconds[0]) if len(shown.seconds) > 1 else 1.0
+    shown = look.attention
+    step = shown.seconds[1] - shown.seconds[0] if len(shown.seconds) > 1 else 1.0
     for i, own in enumerate(shown.layers):
         axis.step(shown.seconds, own, where="mid", lw=1.2, color=COLOURS[i], label=f"layer {i + 1}")
-    even = step / max(step, float(shown.seconds[-1] - shown.seconds[0] + step))
-    axis.axhline(even, color="0.5", lw=1, ls=":", label="all tokens alike")
-    _plain(axis, f"{shown.trial}: {shown.said}", "seconds")
+    axis.axhline(1 / len(shown.seconds), color="0.5", lw=1, ls=":", label="all tokens alike")
+    _plain(axis, f"{look.method}, {shown.trial}: {look.said}", "seconds")
     axis.set_ylabel(f"share per {step:g} s", fontsize=_SIZE)
     axis.set_ylim(0, None)
     axis.legend(fontsize=_SIZE - 1, loc="upper right", ncols=4)

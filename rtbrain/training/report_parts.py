@@ -8,7 +8,8 @@ from rtbrain import __version__
 from rtbrain.microstates.templates import fingerprint
 from rtbrain.topography import scan_figure, templates_figure
 from rtbrain.training.corpus_cache import program
-from rtbrain.training.exhibit import Attention, Exhibit
+from rtbrain.training.evaluate_table import Look
+from rtbrain.training.exhibit import Exhibit
 from rtbrain.training.report_figures import attention_figure, statistics_figure
 from rtbrain.training.report_page import Page
 
@@ -36,7 +37,7 @@ def add_exhibits(page: Page, shown: Sequence[Exhibit]) -> None:
             page.figure(statistics_figure(each, band), f"statistics of band {band} by class")
 
 
-def add_attention(page: Page, shown: Sequence[Attention]) -> None:
+def add_attention(page: Page, shown: Sequence[Look]) -> None:
     """Add where CLS looked."""
     if not shown:
         return
@@ -46,7 +47,7 @@ def add_attention(page: Page, shown: Sequence[Attention]) -> None:
         "shows what was read, not why the answer is what it is.",
     )
     for each in shown:
-        page.figure(attention_figure(each), f"attention over {each.trial}")
+        page.figure(attention_figure(each), f"attention of {each.method} over {each.attention.trial}")
 
 
 def add_making(page: Page, more: Mapping[str, str], shown: Sequence[Exhibit]) -> None:

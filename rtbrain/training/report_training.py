@@ -6,7 +6,8 @@ from pathlib import Path
 from rtbrain.decoder.bundle import Bundle
 from rtbrain.training.attention import attention_over
 from rtbrain.training.batches import TokenSequence
-from rtbrain.training.exhibit import Attention, Exhibit
+from rtbrain.training.evaluate_table import Look
+from rtbrain.training.exhibit import Exhibit
 from rtbrain.training.fit import Trained
 from rtbrain.training.paper_figures import paper_accuracy
 from rtbrain.training.report_figures import confusion_figure, history_figure, over_time_figure, reliability_figure
@@ -79,7 +80,9 @@ def _add_accuracy(page: Page, bundle: Bundle, trained: Trained, validation: Sequ
     curve["all"] = own
     over_time = {bundle.name: {each: (at.accuracy, at.accuracy_interval) for each, at in curve.items()}}
     page.heading("Against seconds of EEG seen")
-    page.figure(over_time_figure(over_time, 1 / len(bundle.classes)), "accuracy against seconds seen")
+    page.figure(
+        over_time_figure(over_time, 1 / len(bundle.classes), "validation people"), "accuracy against seconds seen"
+    )
     page.heading("Confusion and reliability")
     page.figure(confusion_figure({bundle.name: own}, bundle.classes), "confusion matrix")
     page.figure(reliability_figure({bundle.name: own}), "reliability diagram")
@@ -91,9 +94,9 @@ def _add_accuracy(page: Page, bundle: Bundle, trained: Trained, validation: Sequ
     )
 
 
-def _attention(bundle: Bundle, trained: Trained, validation: Sequence[TokenSequence]) -> list[Attention]:
+def _attention(bundle: Bundle, trained: Trained, validation: Sequence[TokenSequence]) -> list[Look]:
     told = trained.probabilities(validation[:1])[0]
     best, truth = int(told.argmax()), bundle.classes[validation[0].label]
     said = f"said {bundle.classes[best]} ({told[best]:.2f}), true {truth}"
-    found = attention_over(trained.model, validation[0], bundle.context_s, said)
-    return [] if found is None else [found]
+    found = attention_over(trained.model, bundle.context_s, validation[0])
+    return [] if found is None else [Look(bundle.name, said, found)]

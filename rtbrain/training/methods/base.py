@@ -50,6 +50,17 @@ class Example:
     nuisance: tuple[float, ...] = field(default=(), repr=False)
 
 
+@dataclass(frozen=True)
+class Attention:
+    """Where a model's CLS token looked during one trial."""
+
+    trial: str
+    seconds: tuple[float, ...]
+    """Middle of each bin."""
+    layers: tuple[tuple[float, ...], ...]
+    """By layer, mean over heads; a layer's bins and its attention to itself add up to 1."""
+
+
 class Fitted(Protocol):
     """A method that has learnt."""
 
@@ -60,6 +71,9 @@ class Fitted(Protocol):
     @property
     def facts(self) -> Mapping[str, float]:
         """What was chosen on the way, for the record."""
+
+    def attention(self, example: Example) -> Attention | None:
+        """Return where a trial's answer comes from, if the method can say."""
 
     def probabilities(self, examples: Sequence[Example], seconds: float | None = None) -> FloatArray:
         """Return (examples, classes): the answer after so many seconds of EEG beyond the warm-up; None for all."""

@@ -105,6 +105,9 @@ class FittedLinear:
         """Return what was chosen."""
         return {"C": self.strength}
 
+    def attention(self, example: Example) -> None:
+        """Return nothing: it has no attention."""
+
     def probabilities(self, examples: Sequence[Example], seconds: float | None = None) -> FloatArray:
         """Return (examples, classes)."""
         if seconds not in self._models:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from rtbrain.messages import FloatArray
 from rtbrain.training.dataset_config import PaperSettings, Schedule, Task
 from rtbrain.training.fit_settings import settings_for
-from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
+from rtbrain.training.methods.base import Adaptation, Attention, Example, Fitted, TokenNeed, n_classes
 
 if TYPE_CHECKING:
     from rtbrain.training.batches import TokenSequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 BRAIN_TOKEN_PROGRAM = (
     "training/methods/networks.py",
+    "training/attention.py",
     "training/task_model.py",
     "training/model_settings.py",
     "training/plain_fit.py",
@@ -31,6 +33,12 @@ class FittedNetwork:
     """From a trial to what the network reads."""
     fitted_on: Mapping[str, Sequence[str]]
     facts: Mapping[str, float]
+    looks: Callable[[Any], Attention | None] | None = field(default=None, repr=False)
+    """From what the network reads to where its CLS token looks; None for a network without one."""
+
+    def attention(self, example: Example) -> Attention | None:
+        """Return where CLS looks in a trial."""
+        return None if self.looks is None else self.looks(self.read(example))
 
     def probabilities(self, examples: Sequence[Example], seconds: float | None = None) -> FloatArray:
         """Return (examples, classes)."""
@@ -75,6 +83,7 @@ class BrainTokenMethod:
         self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
     ) -> Fitted:
         """Train as `rtbrain train` does."""
+        from rtbrain.training.attention import attention_over
         from rtbrain.training.fit import train_model
         from rtbrain.training.plain_fit import seeded
         from rtbrain.training.task_model import context_within, task_model
@@ -96,7 +105,8 @@ class BrainTokenMethod:
             "temperature": trained.temperature,
             "context_s": context_s,
         }
-        return FittedNetwork(trained.probabilities, read, trained.fitted_on, facts)
+        looks = partial(attention_over, trained.model, context_s)
+        return FittedNetwork(trained.probabilities, read, trained.fitted_on, facts, looks)
 
 
 @dataclass(frozen=True)

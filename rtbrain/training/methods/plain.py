@@ -17,6 +17,9 @@ class FittedShares:
     fitted_on: Mapping[str, Sequence[str]]
     facts: Mapping[str, float] = field(default_factory=dict)
 
+    def attention(self, example: Example) -> None:
+        """Return nothing: it has no attention."""
+
     def probabilities(self, examples: Sequence[Example], seconds: float | None = None) -> FloatArray:
         """Return (examples, classes)."""
         return np.tile(self.shares, (len(examples), 1))
