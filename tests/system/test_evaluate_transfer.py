@@ -20,7 +20,7 @@ from tests.unit.training.evaluation_cases import files_of, write_people
 def sets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two simulated sets with other electrodes, rates, readers and numbers of states."""
     folder = tmp_path_factory.mktemp("sets")
-    for name, people in (("mdd", 6), ("nssi", 8)):
+    for name, people in (("mdd", 10), ("nssi", 10)):
         args = ("simulate", "--dataset", name, "--subjects", people, "--minutes", 0.4, "--out", folder / name)
         done = invoke(*args)
         assert done.exit_code == 0, done.output

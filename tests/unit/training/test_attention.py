@@ -1,4 +1,4 @@
-"""Where CLS looks: all of its attention is shown but its own share, each second that of the tokens which ended in it."""
+"""Where CLS looks: all of its attention but its own share is shown, each second that of the tokens that ended in it."""
 
 import numpy as np
 import pytest
