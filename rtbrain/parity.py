@@ -253,4 +253,4 @@ def _versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:  # one of the two builds of ONNX Runtime is not there
             continue
-    return found | {"platform": platform.platform()}
+    return found | {"platform": f"{platform.system()} {platform.machine()}"}
