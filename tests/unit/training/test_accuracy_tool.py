@@ -1,9 +1,12 @@
 """The command that makes the README's tables: what it compares, and how it prints."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -12,6 +15,8 @@ from rtbrain.training.evaluate_table import Evaluation, Row
 from rtbrain.training.methods import METHODS, methods_named, table_mode
 from rtbrain.training.metrics import Difference, Scores
 from tests.conftest import ROOT
+
+from .evaluation_cases import CONFIG, files_of, write_people
 
 TOOL = ROOT / "tools" / "accuracy"
 
@@ -68,6 +73,40 @@ def test_a_table_says_what_must_stand_beside_it(tool: ModuleType) -> None:
         "| rtbrain | 5 | 0.700 (0.50 to 0.90) | 0.690 | 0.750 | 0.100 | +0.050 (-0.10 to +0.20) |  | 0.600 | 1 of 12 |"
     )
     assert cells in shown
+
+
+@pytest.mark.slow
+def test_it_prints_tables_and_goes_on_where_it_was_stopped(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, out = write_people(tmp_path / "set"), tmp_path / "out"
+    names = ("majority", "nuisance", "band-power", "cnn", "eegnet")
+    monkeypatch.setattr(tool, "TABLES", (tool.Table("mdd", "group", names),))
+    monkeypatch.setattr(tool, "OURS", "band-power")
+    monkeypatch.setattr(tool, "load_dataset_config", lambda name: replace(CONFIG, root=str(root)))
+    args = ["accuracy", "--mdd", str(root), "--out", str(out), "--workers", "1", "--seeds", "2", "--epochs", "2"]
+
+    def run(*more: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", [*args, *more])
+        assert tool.main() == 0
+        return capsys.readouterr().out.splitlines()
+
+    shown = run()
+    assert [line.split(" | ")[:2] for line in shown if line.startswith("| ")][1:] == [
+        [f"| {name}", "1" if name in ("cnn", "eegnet") else "2"] for name in names
+    ]
+    assert any(line.startswith("10 people, 10 trials, 2 folds. nuisance alone:") for line in shown)
+    assert [row["method"] for row in json.loads(shown[-1])[0]["rows"]] == list(names)
+    before = files_of(out)
+    assert len(before) == 2 * (3 * 2 + 2)
+    gone = next(path for path in before if "cnn" in path)
+    (out / gone).unlink()
+    assert run() == shown, "what is missing is made again, alike"
+    after = files_of(out)
+    assert {path for path in before if after[path] != before[path]} == {gone}
+    spent = json.loads(run("--cost")[-1])[0]["cpu_s"]
+    assert set(names) < set(spent)
+    assert files_of(out) == after, "what is tried with shuffled labels is not kept"
 
 
 def test_without_data_it_says_what_to_give() -> None:
