@@ -70,7 +70,12 @@ def load_step(path: Path, device: Device = "auto") -> StepModel:
             )
         return replace(cpu, step_ms={"cpu": _measure(cpu)}, no_gpu=why)
     gpu = replace(_open(graph, path, "cuda", session), spare=cpu)
-    return faster(gpu, cpu) if device == "auto" else replace(gpu, step_ms={"cuda": _measure(gpu)})
+    if device == "auto":
+        return faster(gpu, cpu)
+    cost_ms = _measure(gpu)
+    if gpu.failed:
+        raise ConfigError(f"device cuda was asked for, but {gpu.failed}; set device to auto or cpu")
+    return replace(gpu, step_ms={"cuda": cost_ms})
 
 
 def faster(gpu: StepModel, cpu: StepModel) -> StepModel:

@@ -137,7 +137,7 @@ class Stream:
         model, reason = self._model, str(error).partition("\n")[0]
         if model.spare is None:
             raise BundleError(f"ONNX Runtime failed in mid-session on the {model.device}: {reason}") from error
-        model.failed = f"the GPU failed in mid-session, the CPU computes from here on: {reason}"
+        model.failed = f"the GPU failed, and the CPU computes from here on: {reason}"
         return model.spare
 
     def _compute(self) -> None:

@@ -126,6 +126,7 @@ def test_overload_skips_to_the_present_and_every_sample_is_accounted_for(bundle:
             message = decoding.receive(0.02)
             if message is not None and message["topic"] == "status" and message["samples"]["skipped"]:
                 skipped = message
+        decoding.until(status_is("stalled"))  # all that waited is decoded, or skipped as well
         since = decoding.now
         amplifier.at = 0
         amplifier.send(8.0)

@@ -126,6 +126,7 @@ def test_the_device_is_the_one_that_really_computes(path: Path, capfd: pytest.Ca
     assert step.device in step.step_ms
     assert "cpu" in step.step_ms
     assert all(cost > 0 for cost in step.step_ms.values())
+    assert ("cannot use a GPU here" in step.no_gpu) == ("cuda" not in step.step_ms)  # one line that says so
     assert "onnxruntime" not in capfd.readouterr().err  # no noise about libraries that are not there
 
 
