@@ -1,12 +1,11 @@
 """Which bundle is meant: a folder, or the name of one in ./models or of one that ships with rtbrain."""
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from rtbrain.decoder.bundle import CARD
-from rtbrain.errors import ConfigError
+from rtbrain.errors import ConfigError, perhaps
 
 VARIABLE: Final = "RTBRAIN_BUNDLE"
 
@@ -31,7 +30,7 @@ def find_bundle(given: str | Path | None = None, models: Path = Path("models")) 
     ConfigError
         There is no such bundle, or nothing says which one is meant; the message lists those that there are.
     """
-    given = given or os.environ.get(VARIABLE)
+    given = given or os.environ.get(VARIABLE) or None
     own, shipped = bundles_in(models), bundles_in(SHIPPED)
     if given is None:
         if len(own) == 1:
@@ -47,11 +46,8 @@ def find_bundle(given: str | Path | None = None, models: Path = Path("models")) 
         return known[str(given)]
     if path.exists():
         return path  # loading it says what is wrong with it
-    near = get_close_matches(path.name, known, n=1)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    raise ConfigError(
-        f"there is no bundle {str(given)!r}, neither a folder nor a name.{meant} {_listed(own, shipped, models)}"
-    )
+    there = _listed(own, shipped, models)
+    raise ConfigError(f"there is no bundle {str(given)!r}{perhaps(path.name, known)}; {there}")
 
 
 def _listed(own: dict[str, Path], shipped: dict[str, Path], models: Path) -> str:
