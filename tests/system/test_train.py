@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+from rtbrain.cli_simulate import DATASETS
 from rtbrain.decoder.bundle import CARD, Bundle, load_bundle
 from rtbrain.decoder.session import load_step
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 from rtbrain.training.corpus_cache import program
+from rtbrain.training.datasets import SIMULATED
 from tests.conftest import ROOT
 from tests.recording_writers import write_edf
 from tests.system.reports import check_page
@@ -203,11 +205,13 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[B
 class TestRefusals:
     def test_missing_data_say_where_they_are_to_be_had(self, tmp_path, monkeypatch):
         monkeypatch.delenv("RTBRAIN_DATA", raising=False)
+        assert set(SIMULATED) == set(DATASETS)
         for dataset, source in (("neurolong", "the authors of the paper"), ("mdd", "figshare")):
             place = ["--dataset", dataset, "--root", str(tmp_path / "none"), "--out", str(tmp_path / "m")]
             message = refused("train", *place)
             assert f"To be had from: {source}" in message
             assert "Expected below the folder" in message
+            assert f"rtbrain simulate --dataset {dataset} --out simulated/{dataset}" in message
         assert not (tmp_path / "m").exists()
 
     def test_wrong_calls(self, folder, done, tmp_path):

@@ -25,6 +25,8 @@ READERS: dict[str, Callable[[Path, DatasetConfig], Found]] = {
 }
 
 ROOT_VARIABLE = "RTBRAIN_DATA"
+SIMULATED = ("neurolong", "seed", "deap", "mdd", "nssi")
+"""Sets whose layout `rtbrain simulate` can write."""
 
 
 def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
@@ -88,7 +90,12 @@ def _help(config: DatasetConfig) -> str:
     obtain = config.obtain.strip() or "the configuration does not say"
     layout = config.layout.rstrip() or "the configuration does not say"
     indented = "\n".join(f"  {line}" for line in layout.splitlines())
-    return f"To be had from: {obtain}\nExpected below the folder:\n{indented}"
+    instead = ""
+    if config.name in SIMULATED:
+        folder = f"simulated/{config.name}"
+        made = f"rtbrain simulate --dataset {config.name} --out {folder}"
+        instead = f"\nTo try it without the data: {made}, then --root {folder}"
+    return f"To be had from: {obtain}\nExpected below the folder:\n{indented}{instead}"
 
 
 def choose(found: Found, task: Task, crop: Crop | None = None) -> Found:
