@@ -16,13 +16,13 @@ class DemoSettings:
     """How much is simulated, trained and decoded."""
 
     subjects: int = 20
-    films: int = 6
+    films: int = 10
     """Per person."""
-    film_s: float = 45.0
+    film_s: float = 24.0
     effect: float = 4.0
     """Factor on what states do to the EEG; 1, as `rtbrain simulate` has it, is already more than real sets show."""
     context_s: float = 20.0
-    epochs: int = 60
+    epochs: int = 40
     stretches: int = 8
     stretch_s: float = 60.0
     speed: float = 8.0

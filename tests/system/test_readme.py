@@ -1,49 +1,121 @@
-"""The README tells the truth: its commands and its Python run as written, and its links lead somewhere."""
+"""The README and docs tell the truth: their commands run in order as they are typed, their links lead somewhere.
+
+Of every command only two things are changed: `rtbrain` is this Python's, and the port is a free one.
+"""
 
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
+import numpy as np
 import pytest
 
+from rtbrain.protocol import Encoder
+from rtbrain.sinks.zmq_pub import ZmqPublisher
+from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
+from tests import lsl  # noqa: F401  # keeps streams to this test run, also those of processes
 from tests.conftest import ROOT
-from tests.system.test_cli import write_eeg
+from tests.recording_writers import write_edf
+from tests.unit.sinks.examples import STATE
 
+pytestmark = pytest.mark.slow
 README = (ROOT / "README.md").read_text()
+PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
+RATE_HZ = 256
+PATIENCE_S = 120.0
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.S)
+
+
+def write_recording(path: Path, seed: int, seconds: float = 40, mean_duration_ms: float = 70.0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = Synthetic(
+        SyntheticSettings(duration_s=seconds, seed=seed, rate_hz=RATE_HZ, mean_duration_ms=mean_duration_ms)
+    )
+    data = np.concatenate([chunk.data for chunk in source.chunks()]).T
+    write_edf(path, data, names=source.info.channels, rates=[RATE_HZ] * len(data))
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as the README supposes it: rest/ with recordings, and session.edf."""
+    """A folder as the README supposes it: recordings, a BIDS set with its description, and the shipped models."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "rest").mkdir()
     for seed in range(2):
-        write_eeg(folder / "rest" / f"{seed}.edf", seed)
-    write_eeg(folder / "session.edf", 7)
+        write_recording(folder / "rest" / f"{seed}.edf", seed)
+    write_recording(folder / "session.edf", 7)
+    for person in range(1, 7):
+        for number, task in enumerate(("rest", "arith")):
+            name = f"sub-{person:02d}_task-{task}_eeg.edf"
+            path = folder / "my-bids" / f"sub-{person:02d}" / "eeg" / name
+            write_recording(path, 10 * person + number, 65, mean_duration_ms=60 + 30 * number)
+    (folder / "my-bids" / "dataset_description.json").write_text('{"Name": "lab", "BIDSVersion": "1.8.0"}')
+    (described,) = blocks(README, "yaml")
+    (folder / "my-set.yaml").write_text(described)
+    (folder / "models").mkdir()
+    (folder / "models" / "mdd-ec").symlink_to(ROOT / "models" / "mdd-ec")
     return folder
 
 
-@pytest.mark.slow
-def test_commands_and_python(lab: Path) -> None:
-    blocks = re.findall(r"```console\n(.*?)```", README, flags=re.S)
-    commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    assert len(commands) >= 5
-    for command in commands:
-        assert shlex.split(command)[0] == "rtbrain"
-        local = command.replace("rtbrain", f"{shlex.quote(sys.executable)} -m rtbrain", 1)
-        done = subprocess.run(["bash", "-c", local], cwd=lab, capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    first, second = (lab / name for name in ("tokens.tsv", "again.tsv"))
-    assert [line.split("\t")[:6] for line in first.read_text().splitlines()] == [
-        line.split("\t")[:6] for line in second.read_text().splitlines()
-    ]
-    chain, corpus = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    assert "Tokens(" in run_python(lab, "folder, file = Path('my-templates'), Path('session.edf')", chain)
-    told = run_python(lab, "root, cache = 'simulated/mdd', Path('mdd-tokens')", corpus)
-    assert told.count("H S") == told.count("MDD S") == 10
+def here(command: str, port: int) -> list[str]:
+    """Return a command for bash, with this Python's rtbrain and a port that is free."""
+    assert shlex.split(command)[0] == "rtbrain", command
+    local = command.replace("rtbrain", f"exec {shlex.quote(sys.executable)} -m rtbrain", 1)
+    if shlex.split(command)[1] in {"stream", "watch"}:
+        local += f" --zmq tcp://127.0.0.1:{port}"
+    return ["bash", "-c", local]
+
+
+def run_commands(lab: Path, text: str) -> str:
+    """Run all console blocks in order; what a block starts in the background ends with it."""
+    told = []
+    for block in blocks(text, "console"):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with ExitStack() as stack:
+            for line in block.splitlines():
+                command = line.removeprefix("$ ").split("  #")[0].strip()
+                if command.endswith("&"):
+                    stack.enter_context(in_background(here(command[:-1].strip(), port), lab, "stream --lsl" in command))
+                    continue
+                done = subprocess.run(here(command, port), cwd=lab, capture_output=True, text=True)
+                assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+                told.append(done.stdout)
+    return "".join(told)
+
+
+@contextmanager
+def in_background(command: list[str], lab: Path, decoder: bool) -> Iterator[None]:
+    """Run a command for as long as a block lasts; a decoder is waited for until it hears its source."""
+    process = subprocess.Popen(command, cwd=lab, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines: list[str] = []
+    assert process.stdout is not None
+    reader = Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))
+    reader.start()
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while decoder and not any("the source is live" in line for line in lines):
+            assert process.poll() is None, "".join(lines)
+            assert time.monotonic() < until, "".join(lines)
+            time.sleep(0.1)
+        yield
+        assert process.poll() is None, "".join(lines)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+        reader.join()
+        process.stdout.close()
 
 
 def run_python(lab: Path, given: str, code: str) -> str:
@@ -55,22 +127,71 @@ def run_python(lab: Path, given: str, code: str) -> str:
     return done.stdout
 
 
-def test_the_configuration_of_a_labs_own_set_is_valid(tmp_path: Path) -> None:
-    from rtbrain.training.dataset_config import load_dataset_config
+@pytest.mark.timeout(900)
+def test_the_readme(lab: Path) -> None:
+    told = run_commands(lab, README)
+    assert re.search(r"(healthy|MDD|depressed).* tokens; age", told), told  # what `watch` shows of the shipped decoder
+    assert re.search(r"(rest|arithmetic) \(rest 0\.\d+, arithmetic 0\.\d+\)", told), told
+    assert "all lines are sound" in told
+    assert (lab / "models" / "mine" / "parity.json").is_file()
 
-    (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.S)
-    (tmp_path / "my-set.yaml").write_text(text)
-    config = load_dataset_config(str(tmp_path / "my-set.yaml"))
-    assert config.root == str(tmp_path / "my-bids")
-    assert list(config.tasks) == ["load"]
+
+def heard_by(command: list[str]) -> str:
+    """Publish trusted decisions until a subscriber has printed some or ended; return what it printed."""
+    encoder, state = Encoder(), replace(STATE, trusted=True, reasons=())
+    with ZmqPublisher("tcp://127.0.0.1:0") as publisher:
+        words = [word.replace("tcp://127.0.0.1:5556", publisher.endpoint) for word in command]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        lines: list[str] = []
+        reader = Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))
+        reader.start()
+        until = time.monotonic() + PATIENCE_S
+        while process.poll() is None and len(lines) < 5 and time.monotonic() < until:
+            publisher.send(encoder.frame(state, 0.0))
+            time.sleep(0.01)
+        process.terminate()
+        process.wait(PATIENCE_S)
+        reader.join()
+        process.stdout.close()
+    return "".join(lines)
+
+
+def test_the_subscribers() -> None:
+    (python,) = blocks(README, "python")
+    assert "rest {'rest': 0.7, 'arithmetic': 0.3}" in heard_by([sys.executable, "-u", "-c", python])
+    (javascript,) = blocks(README, "javascript")
+    if subprocess.run(["bash", "-c", "node -e 'require(\"zeromq\")'"], capture_output=True).returncode:
+        pytest.skip("the subscriber in JavaScript needs node with the package zeromq; the one in Python was run")
+    assert "rest { rest: 0.7, arithmetic: 0.3 }" in heard_by(["node", "-e", javascript])
+
+
+@pytest.mark.timeout(600)
+def test_the_page_on_recordings(lab: Path) -> None:
+    run_commands(lab, PAGES["recordings.md"])
+    first, second = (lab / name for name in ("first.tsv", "again.tsv"))
+    assert [line.split("\t")[:6] for line in first.read_text().splitlines()] == [
+        line.split("\t")[:6] for line in second.read_text().splitlines()
+    ]
+    (chain,) = blocks(PAGES["recordings.md"], "python")
+    assert "Tokens(" in run_python(lab, "folder, file = Path('rest-templates'), Path('session.edf')", chain)
+
+
+@pytest.mark.timeout(600)
+def test_the_page_on_data_sets(lab: Path) -> None:
+    run_commands(lab, PAGES["data-sets.md"])
+    (corpus,) = blocks(PAGES["data-sets.md"], "python")
+    told = run_python(lab, "root, cache = 'simulated/mdd', Path('mdd-tokens')", corpus)
+    assert told.count("H S") == told.count("MDD S") == 10
 
 
 def test_files_and_links_exist() -> None:
-    links = [target for target in re.findall(r"\]\(([^)#]+)\)", README) if not target.startswith("http")]
-    paths = re.findall(r"`((?:configs|tests|tools|rtbrain)/[\w./-]*)`", README)
-    assert links
-    assert paths
-    assert not [target for target in links + paths if not (ROOT / target).exists()]
+    for folder, text in [(ROOT, README), *((ROOT / "docs", page) for page in PAGES.values())]:
+        links = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if not target.startswith("http")]
+        paths = re.findall(r"`((?:configs|docs|tests|tools|rtbrain)/[\w./-]*)`", text)
+        assert not [target for target in links if not (folder / target).exists()]
+        assert not [target for target in paths if not (ROOT / target).exists()]
+    assert set(PAGES) - {"README.md"} == set(re.findall(r"\]\(([\w-]+\.md)\)", PAGES["README.md"]))
 
 
 def test_default_recipe_is_written_out() -> None:
