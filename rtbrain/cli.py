@@ -29,10 +29,16 @@ from rtbrain.cli_train import train
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 120},
+)
 @click.version_option(__version__, prog_name="rtbrain")
 def main() -> None:
-    """Turn EEG into Brain Tokens: runs of microstates, the same live and offline."""
+    """Decode live EEG by Brain Tokens, runs of microstates that are the same live and offline.
+
+    Begin with `rtbrain demo`, which needs neither an amplifier nor data. Every command has a --help with an example.
+    """
 
 
 main.add_command(demo)
