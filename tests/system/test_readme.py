@@ -164,7 +164,6 @@ def test_files_and_links_exist() -> None:
         paths = re.findall(r"`((?:configs|docs|tests|tools|rtbrain)/[\w./-]*)`", text)
         assert not [target for target in links if not (folder / target).exists()]
         assert not [target for target in paths if not (ROOT / target).exists()]
-    assert set(PAGES) - {"README.md"} == set(re.findall(r"\]\(([\w-]+\.md)\)", PAGES["README.md"]))
 
 
 def test_default_recipe_is_written_out() -> None:
