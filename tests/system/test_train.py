@@ -111,6 +111,10 @@ class TestBundle:
         assert 0 < bundle.trust.min_gev < 1
         assert 0.5 <= bundle.trust.min_quality <= 0.8
         assert bundle.trust.min_context_s == 10
+        for maps, usual in zip(bundle.templates.maps, bundle.statistics, strict=True):
+            assert sum(usual.coverage) == pytest.approx(1, abs=1e-3)
+            assert [sum(row) for row in usual.transitions] == pytest.approx([1] * len(maps), abs=1e-3)
+            assert all(0.004 < each < 0.5 for each in usual.duration_s)
 
     def test_its_report_is_one_page_with_all_that_must_stand_beside_the_accuracy(self, done):
         bundle, result = done
