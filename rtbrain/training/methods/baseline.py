@@ -72,7 +72,8 @@ class Baseline:
             epochs=self.schedule.epochs,
             patience=self.schedule.patience,
             learning_rate=self.schedule.learning_rate,
-            weights=self.paper.alpha or class_weights([each.label for each in known], classes),
+            # By the data's own frequencies, as the paper's model in the same table (see fit_settings.settings_for).
+            weights=class_weights([each.label for each in known], classes),
             loss=self.paper.loss,
             align=self.align,
         )
