@@ -72,6 +72,8 @@ class Evaluation:
     rows: tuple[Row, ...]
     looks: tuple[Look, ...] = ()
     """Of the methods that have attention, one each."""
+    title: str = ""
+    """Of the data set; that of a simulated one says so."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -112,6 +114,7 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         nuisance=one_line(beside),
         rows=tuple(rows),
         looks=_looks(answers, classes),
+        title=planned.config.title,
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 PAPER_NOTE: Final = (
-    "The paper's figures are its own, of its own cohort and protocol: it names no validation people, so its epoch was "
+    "The paper's figures are its own, of its own cohort of real people and its own protocol: it names no validation "
+    "people, so its epoch was "
     "probably chosen on the test fold, and its templates rest on all people."
 )
 Task = tuple[str, str]

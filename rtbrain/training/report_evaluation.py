@@ -25,7 +25,8 @@ def write_report(
     kind = "harmonised" if found.harmonised else "raw"
     page = Page(
         f"{found.dataset}, task {found.task}",
-        f"rtbrain evaluate · {kind} · protocol {found.protocol} · {found.n_people} people, {found.n_trials} trials, "
+        f"{f'{found.title} · ' if found.title else ''}rtbrain evaluate · "
+        f"{kind} · protocol {found.protocol} · {found.n_people} people, {found.n_trials} trials, "
         f"{found.n_folds} folds, {len(found.seeds)} seed(s) · adaptation {found.adaptation}",
     )
     _add_accuracy(page, found)
@@ -79,7 +80,7 @@ def _add_accuracy(page: Page, found: Evaluation) -> None:
     own_model = paper_accuracy(found.dataset, found.task, "paper-text")
     if own_model is not None:
         page.text(
-            f"The paper's own model on this task: {own_model / 100:.4f}. {PAPER_NOTE}",
+            f"The paper's own model on this task, with real people: {own_model / 100:.4f}. {PAPER_NOTE}",
             "note",
         )
 
