@@ -40,8 +40,9 @@ def _accuracy(score: Score, truth: SessionTruth) -> str:
             "context reaches back to no other)"
         )
     if truth.best is not None and score.way is not None:
+        above = " (a mean over people: one session may lie above it)" if score.way > 1 else ""
         lines.append(
-            f"  at best {truth.best.accuracy:.3f} for somebody who never met this person and sees "
+            f"  at best {truth.best.accuracy:.3f}{above} for somebody who never met this person and sees "
             f"{truth.best.seconds:g} s; chance {truth.chance:.3f}: {score.way:.0%} of the way from chance to the best"
         )
     lines.append(
