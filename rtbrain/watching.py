@@ -18,8 +18,19 @@ from rtbrain.sinks.zmq_sub import Subscriber
 SILENT_S: Final = 3.0
 """A decoder sends a status each second; after so long without one it is not there any more."""
 
+MOST_MISSING: Final = 3
+"""Decisions that may fail to come before the last one is not the present any more."""
+
 BAR: Final = 40
 _RECEIVE_S: Final = 0.1
+_OLD: Final = "the last decision; nothing newer comes in"
+
+
+def longest_wait_s(meta: dict[str, Any] | None) -> float:
+    """Return after how long without a new decision the last one is old, though samples come: filters may settle."""
+    if meta is None or meta["source"] is None:
+        return SILENT_S
+    return max(SILENT_S, MOST_MISSING / float(meta["output_hz"] * meta["source"]["speed"]))
 
 
 @dataclass
@@ -28,12 +39,15 @@ class View:
 
     newest: dict[str, dict[str, Any]] = field(default_factory=dict)
     heard_s: float | None = None
+    decided_s: float | None = None
     missed: int = 0
 
     def take(self, values: dict[str, Any], now_s: float, missed: int) -> None:
         """Take a message."""
         self.newest[values["topic"]] = values
         self.heard_s, self.missed = now_s, missed
+        if values["topic"] == "state":
+            self.decided_s = now_s
 
     def source_line(self, now_s: float) -> str:
         """Return in words how the source is, or that the decoder itself is silent."""
@@ -52,13 +66,23 @@ class View:
         bad = f"; bad channels: {', '.join(status['bad_channels'])}" if status["bad_channels"] else ""
         return text + bad + (f"; {status['trouble']}" if status["trouble"] else "")
 
-    def state_line(self) -> str:
+    def is_old(self, now_s: float) -> bool:
+        """Tell whether the newest decision is not the present's: it must not look like one."""
+        status, decided_s = self.newest.get("status"), self.decided_s
+        if self.heard_s is None or now_s - self.heard_s > SILENT_S:
+            return True
+        if status is not None and status["state"] in ("stalled", "lost", "waiting"):
+            return True
+        return decided_s is None or now_s - decided_s > longest_wait_s(self.newest.get("meta"))
+
+    def state_line(self, now_s: float) -> str:
         """Return the newest decision in one line."""
         state = self.newest.get("state")
         if state is None:
             return "no decision yet"
         shares = ", ".join(f"{name} {value:.3f}" for name, value in state["probabilities"].items())
-        return f"{state['label']} ({shares}) {self.verdict()}; {_about(state)}"
+        old = f"; {_OLD}" if self.is_old(now_s) else ""
+        return f"{state['label']} ({shares}) {self.verdict()}; {_about(state)}{old}"
 
     def verdict(self) -> str:
         """Return whether the newest decision is trusted, and why not."""
@@ -69,13 +93,11 @@ class View:
         """Return the view for a terminal."""
         lines: list[Any] = []
         state, meta, status = (self.newest.get(topic) for topic in ("state", "meta", "status"))
-        # A decision that is not the newest sample's must not look like one.
-        old = self.heard_s is None or now_s - self.heard_s > SILENT_S
-        old = old or (status is not None and status["state"] in ("stalled", "lost", "waiting"))
         if state is not None:
+            old = self.is_old(now_s)
             lines.append(_bars(state["probabilities"], dim=old or not state["trusted"]))
             if old:
-                lines.append(Text("the last decision; nothing newer comes in", style="bold red"))
+                lines.append(Text(_OLD, style="bold red"))
             lines.append(Text(self.verdict(), style="green" if state["trusted"] else "bold yellow"))
             lines.append(Text(_about(state)))
         if status is not None and status["latency"] is not None:
@@ -125,7 +147,9 @@ def _print_lines(
         step()
         if monotonic() >= due_s:
             due_s += 1
-            console.print(f"{view.state_line()} | {view.source_line(monotonic())}", markup=False, soft_wrap=True)
+            console.print(
+                f"{view.state_line(monotonic())} | {view.source_line(monotonic())}", markup=False, soft_wrap=True
+            )
 
 
 def _bars(probabilities: dict[str, float], *, dim: bool) -> Table:

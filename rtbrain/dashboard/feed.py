@@ -112,6 +112,8 @@ class Feed:
         The history; replaced when the decoder comes with another model, stream or start.
     heard_s : float or None
         Wall clock when something came last.
+    decided_s : float or None
+        Wall clock when a decision came last.
     trouble : str
         Why a message could not be read; empty if all could.
     """
@@ -122,6 +124,7 @@ class Feed:
         self.newest: dict[str, dict[str, Any]] = {}
         self.session = Session()
         self.heard_s: float | None = None
+        self.decided_s: float | None = None
         self.trouble = ""
 
     @property
@@ -150,6 +153,7 @@ class Feed:
         elif topic == "token":
             self.session.tokens.add(Run(*(values[name] for name in Run.__slots__)))
         elif topic == "state":
+            self.decided_s = now_s
             self._decided(values, now_s)
         elif topic == "status":
             self.session.bad.append(tuple(values["bad_channels"]))

@@ -10,7 +10,7 @@ from rtbrain.dashboard.heads import electrodes, topography
 from rtbrain.dashboard.palette import line, look
 from rtbrain.messages import UNLABELLED, Tokens
 from rtbrain.microstates.stats import statistics
-from rtbrain.watching import SILENT_S
+from rtbrain.watching import SILENT_S, longest_wait_s
 
 _WORDS: Final = {
     "waiting": "Waiting for the EEG stream",
@@ -43,12 +43,15 @@ def condition(feed: Feed, endpoint: str, now_s: float) -> dict[str, Any]:
         told = f"its last word: {status['trouble']}" if status and status["trouble"] else "it ended, or the network did"
         return _said("silent", "No word from the decoder", told, feed.heard_s)
     if status is not None and status["state"] in _WORDS:
-        name, trouble = status["state"], status["trouble"]
+        name = status["state"]
         since_s = None if name == "waiting" else now_s - status["silent_s"]
-        return _said(name, _WORDS[name], trouble, since_s)
-    if state is None:
-        return _said("waiting", "Waiting for the first decision", "" if status is None else status["trouble"])
-    return _said("live", "", "" if status is None else status["trouble"])
+        return _said(name, _WORDS[name], status["trouble"], since_s)
+    trouble = "" if status is None else status["trouble"]
+    if state is None or feed.decided_s is None:
+        return _said("waiting", "Waiting for the first decision", trouble)
+    if now_s - feed.decided_s > longest_wait_s(feed.newest.get("meta")):  # a decoder that began anew, for one
+        return _said("waiting", "Waiting for the next decision", trouble, feed.decided_s)
+    return _said("live", "", trouble)
 
 
 def _said(name: str, headline: str, detail: str, since_s: float | None = None) -> dict[str, Any]:

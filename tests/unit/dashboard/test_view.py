@@ -39,7 +39,9 @@ def test_it_is_said_what_is_waited_for_and_since_when_nothing_comes(feed: Feed) 
     feed.take(telling.status(state="lost", silent_s=20.0), 30.0)
     assert said(30.0) == ("lost", "EEG connection lost", 10.0)
     feed.take(telling.status(state="recovered"), 31.0)
-    assert said(31.0)[0] == "live"
+    assert said(31.0) == ("waiting", "Waiting for the next decision", 3.0)  # the filters settle: the last one is old
+    feed.take(telling.state(31.5), 31.5)
+    assert said(31.5) == ("live", "", None)
     feed.take(telling.status(trouble="stopped"), 32.0)
     assert said(40.0) == ("silent", "No word from the decoder", 32.0)
     assert condition(feed, NOWHERE, 40.0)["detail"] == "its last word: stopped"
