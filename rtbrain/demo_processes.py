@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import IO, Final
 
@@ -67,18 +67,18 @@ def run(command: Sequence[str]) -> None:
 
 def end(process: subprocess.Popen[str]) -> None:
     """Ask a process to end as Ctrl-C does, insist if need be, and leave none of its own processes behind."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT if _POSIX else signal.SIGTERM)
-        try:
+    try:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT if _POSIX else signal.SIGTERM)
             process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if _POSIX:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:  # as it should be: the group is empty
-            return
+    except subprocess.TimeoutExpired:
+        pass  # it is ended by force
+    finally:  # also when somebody who cannot wait presses Ctrl-C again
+        process.kill()
+        if _POSIX:
+            with suppress(ProcessLookupError):  # as it should be: the group is empty
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], what: str, seconds: float) -> None:
