@@ -35,7 +35,7 @@ models: $(READY)
 	$(BIN)/python tools/models
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rtbrain needs Python 3.11 or newer")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rtbrain needs Python 3.11 or newer; if you have one: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
