@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
@@ -19,8 +21,8 @@ PATIENCE_S = 280.0
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
-def start(out: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "rtbrain", "demo", "--quick", "--no-dashboard", "--out", str(out)]
+def start(out: Path, dashboard: str = "--no-dashboard") -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "rtbrain", "demo", "--quick", dashboard, "--out", str(out)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -45,9 +47,9 @@ def wait_for(path: Path) -> bool:
     return True
 
 
-def interrupted(out: Path, when: Callable[[str], bool]) -> str:
+def interrupted(out: Path, when: Callable[[str], bool], dashboard: str = "--no-dashboard") -> str:
     """Press Ctrl-C once a line of the output tells that it is time; return all that was printed."""
-    process = start(out)
+    process = start(out, dashboard)
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
@@ -87,6 +89,27 @@ def test_it_is_stopped_twice_and_then_ends_well(tmp_path: Path) -> None:
         assert re.search(figure, told), told
     assert left_behind(out) == []
     assert (out / "bundle" / "parity.json").is_file()
+    check_the_dashboard(out)
+
+
+def check_the_dashboard(out: Path) -> None:
+    """As in a terminal: the page is served before and after the score, and goes with Ctrl-C."""
+    pages: list[str] = []
+
+    def goes_on(line: str) -> bool:
+        pages.extend(re.findall(r"the dashboard is at (http://\S+)", line))
+        if "the session goes on" not in line:
+            return False
+        with urlopen(pages[0], timeout=60) as page:
+            assert "<title>rtbrain</title>" in page.read().decode()
+        return True
+
+    told = interrupted(out, goes_on, "--dashboard")
+    assert "accuracy" in told
+    assert "Traceback" not in told
+    assert left_behind(out) == []
+    with pytest.raises(URLError):
+        urlopen(pages[0], timeout=60)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
