@@ -156,7 +156,7 @@ class StateMessage:
     time_s: float | None
     """Of the newest sample in it."""
     signal_s: float
-    """The same in seconds of signal since the stream began."""
+    """The same in seconds of signal since the stream began, or came back."""
     label: str
     """The most probable class."""
     probabilities: dict[str, float]

@@ -70,22 +70,29 @@ def read_decisions(folder: Path, from_s: float = 0.0) -> tuple[list[Said], int]:
         Where `rtbrain stream --log` wrote.
     from_s : float
         Second of the recording at which the stream began.
+
+    Raises
+    ------
+    SourceError
+        There is no decision, or the stream was connected anew: then its seconds are not those of the truth.
     """
     found: list[Said] = []
-    tokens, run = 0, None
+    tokens, run, broken_s = 0, None, None
     for record in read_session(folder):
         if "message" not in record:
             if record["run"] != run:
-                found, tokens, run = [], 0, record["run"]
+                found, tokens, run, broken_s = [], 0, record["run"], None
             continue
         message: dict[str, Any] = record["message"]
         if message["topic"] == "token":
             tokens += 1
         elif message["topic"] == "state":
-            age_s = message["age"]["total_s"]
+            age_s, at_s = message["age"]["total_s"], message["signal_s"] + from_s
+            if found and at_s < found[-1].at_s:
+                broken_s = found[-1].at_s
             found.append(
                 Said(
-                    at_s=message["signal_s"] + from_s,
+                    at_s=at_s,
                     label=message["label"],
                     rests_s=message["context"]["seconds"],
                     trusted=message["trusted"],
@@ -94,6 +101,11 @@ def read_decisions(folder: Path, from_s: float = 0.0) -> tuple[list[Said], int]:
             )
     if not found:
         raise SourceError(f"the session log in {folder} holds no decision; was the stream long enough for one?")
+    if broken_s is not None:
+        raise SourceError(
+            f"in {folder} the stream came back after {broken_s:g} s and its seconds count from 0 again, so nobody knows "
+            "where they lie in the truth; score a session of one connection"
+        )
     return found, tokens
 
 

@@ -77,6 +77,15 @@ def test_nothing_to_score_is_said(tmp_path):
         read_decisions(tmp_path)
 
 
+def test_a_session_whose_seconds_began_anew_is_not_scored(tmp_path):
+    encoder = Encoder()
+    with SessionLog(tmp_path) as log:
+        for signal_s in (24.9, 25.0, 1.0):
+            log.write(encoder.frame(replace(STATE, signal_s=signal_s), 1.0))
+    with pytest.raises(SourceError, match="came back after 25 s"):
+        read_decisions(tmp_path)
+
+
 def test_a_truth_of_ones_own_is_read_and_mistakes_are_named(tmp_path):
     path = tmp_path / "session.json"
     save_truth(TRUTH, path)
