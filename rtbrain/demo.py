@@ -6,6 +6,7 @@ Every step is a command that is printed before it runs, so that each can be repe
 import os
 import socket
 import time
+from collections import deque
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
@@ -19,6 +20,7 @@ from rtbrain.errors import RtbrainError
 
 _START_S: Final = 120.0
 """For so long a process may take to be ready on a busy machine."""
+_LAST_LINES: Final = 5
 
 
 def run_demo(out: Path, settings: DemoSettings, output_port: int, dashboard_port: int | None) -> None:
@@ -98,11 +100,14 @@ def _decode_once(out: Path, settings: DemoSettings, name: str, endpoint: str, lo
 def _go_on(out: Path, name: str, endpoint: str) -> None:
     """Decode the same session again and again, at its own pace, until Ctrl-C."""
     click.secho("\nthe session goes on at its own pace; look at the dashboard, stop by Ctrl-C", fg="cyan")
+    last: deque[str] = deque(maxlen=_LAST_LINES)
     with (
-        running(stream_command(out, name, endpoint, None), lambda line: None) as decoder,
-        running(replay_command(out, name, 1.0, loop=True), lambda line: None) as replay,
+        running(stream_command(out, name, endpoint, None), last.append) as decoder,
+        running(replay_command(out, name, 1.0, loop=True), last.append) as replay,
     ):
-        wait_for(lambda: replay.poll() is not None, decoder, "decoding", float("inf"))
+        while decoder.poll() is None and replay.poll() is None:
+            time.sleep(0.1)
+    raise RtbrainError("\n  ".join(["the session ended by itself; the last that it said:", *last]))
 
 
 def _summary(out: Path, log: Path, began_s: float) -> None:

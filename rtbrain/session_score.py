@@ -103,8 +103,8 @@ def read_decisions(folder: Path, from_s: float = 0.0) -> tuple[list[Said], int]:
         raise SourceError(f"the session log in {folder} holds no decision; was the stream long enough for one?")
     if broken_s is not None:
         raise SourceError(
-            f"in {folder} the stream came back after {broken_s:g} s and its seconds count from 0 again, so nobody knows "
-            "where they lie in the truth; score a session of one connection"
+            f"in {folder} the stream came back after {broken_s:g} s and its seconds count from 0 again, so nobody "
+            "knows where they lie in the truth; score a session of one connection"
         )
     return found, tokens
 

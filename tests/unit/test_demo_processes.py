@@ -1,13 +1,16 @@
-"""No process of the demo outlives it."""
+"""No process of the demo outlives it, and none fails in silence."""
 
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from rtbrain import demo
 from rtbrain.demo_processes import end
+from rtbrain.errors import RtbrainError
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -34,3 +37,10 @@ def test_a_second_ctrl_c_ends_even_those_that_ignore_the_first(monkeypatch: pyte
     assert process.returncode == -signal.SIGKILL
     assert process.stdout.read() == ""  # its child, which holds the other end, is gone too
     process.stdout.close()
+
+
+def test_a_session_that_ends_by_itself_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = ("watch", "--zmq", "tcp://127.0.0.1:1", "--plain", "--seconds", "100")  # stands for what goes on
+    monkeypatch.setattr(demo, "replay_command", lambda *_, **__: watch)
+    with pytest.raises(RtbrainError, match=r"ended by itself(.|\n)*there is no bundle"):
+        demo._go_on(tmp_path, "nobody", "tcp://127.0.0.1:0")
