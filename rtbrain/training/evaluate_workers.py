@@ -1,4 +1,8 @@
-"""Folds one after the other, in several processes of this machine, or on a Dask cluster."""
+"""Folds one after the other, in several processes of this machine, or on a Dask cluster.
+
+Each fold is worked on by one thread, wherever it runs: sums over several come out differently in their last bits, and
+a run that goes on with another number of workers must give the same.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +16,7 @@ def run_folds(jobs: Sequence[FoldJob], workers: int = 1, cluster: str | None = N
         yield from run_on_cluster(jobs, cluster)
         return
     if workers == 1 or len(jobs) < 2:
-        yield from map(run_fold, jobs)
+        yield from map(_run_here, jobs)
         return
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky import get_reusable_executor
@@ -22,3 +26,10 @@ def run_folds(jobs: Sequence[FoldJob], workers: int = 1, cluster: str | None = N
             yield from Parallel(return_as="generator_unordered")(delayed(run_fold)(job) for job in jobs)
     finally:
         get_reusable_executor().shutdown(wait=True)  # its processes would wait for more work for minutes
+
+
+def _run_here(job: FoldJob) -> int:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return run_fold(job)
