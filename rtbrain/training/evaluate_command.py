@@ -1,6 +1,6 @@
 """Evaluations of one or several data sets as a command asks for them: task by task, or with each other's templates."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from rtbrain.training.datasets import find_root, load
 from rtbrain.training.evaluate import Plan, audit_beside, evaluate, plan, unharmonised
 from rtbrain.training.evaluate_table import Evaluation, tabulate
 from rtbrain.training.methods import NUISANCE, Method
-from rtbrain.training.transfer import token_methods, with_templates_of
+from rtbrain.training.transfer import check_transfer, token_methods, with_templates_of
 from rtbrain.training.transfer_table import Cell, TransferTable, cells_of
 from rtbrain.training.trials import Found
 
@@ -86,18 +86,15 @@ def evaluate_transfer(
     if len(sets) < 2:
         raise ConfigError("templates are transferred between data sets; name two or more, each by --dataset")
     order = replace(order, methods=tuple(token_methods(order.methods)))
-    cells = [cell for target in sets for cell in _transferred(sets, target, task, order, progress)]
+    sources = [plan_task(own, own.tasks(None)[0], order) for own in sets]
+    targets = [(own, plan_task(own, name, order)) for own in sets for name in own.tasks(task)]
+    pairs = [(source, own, target) for own, target in targets for source in sources]
+    for source, own, target in pairs:  # all of them before the first: what cannot be done is said at once, not in hours
+        if source.config.name != own.config.name:
+            check_transfer(source, target)
+    cells: list[Cell] = []
+    for source, own, target in pairs:
+        foreign = source.config.name != own.config.name
+        used = with_templates_of(source, target, order.out / "cache", progress) if foreign else target
+        cells += cells_of(evaluate_plan(own, used, order, progress), source.config.name)
     return TransferTable(tuple(cells), "paper" if order.paper else "strict")
-
-
-def _transferred(
-    sets: Sequence[DataSet], target: DataSet, task: str | None, order: EvaluateOrder, progress: Progress
-) -> Iterator[Cell]:
-    for name in target.tasks(task):
-        planned = plan_task(target, name, order)
-        for source in sets:
-            used = planned
-            if source is not target:
-                theirs = plan_task(source, source.tasks(None)[0], order)
-                used = with_templates_of(theirs, planned, order.out / "cache", progress)
-            yield from cells_of(evaluate_plan(target, used, order, progress), source.config.name)

@@ -23,8 +23,8 @@ from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials
 
 Progress = Callable[[str, float], None]
-USUAL = ("microstate-stats", "pooled-tokens")
-"""Methods that a transfer is shown by, unless others are named."""
+USUAL = ("microstate-stats", "paper-text")
+"""Methods that a transfer is shown by, unless others are named: of one broad band, which all sets have."""
 
 
 def with_templates_of(source: Plan, target: Plan, cache: Path, progress: Progress | None = None) -> Plan:
@@ -39,10 +39,33 @@ def with_templates_of(source: Plan, target: Plan, cache: Path, progress: Progres
     progress : callable, optional
         Told how far the fit is.
     """
-    _refuse_shared(source, target)
-    needs = sorted({need for method in target.methods for need in method.needs}, key=repr)
+    check_transfer(source, target)
     seed = target.config.protocol.seed
-    return replace(target, foreign={need: _foreign(source, target, need, cache, seed, progress) for need in needs})
+    made = {need: _foreign(source, target, need, cache, seed, progress) for need in _needs(target)}
+    return replace(target, foreign=made)
+
+
+def check_transfer(source: Plan, target: Plan) -> None:
+    """Refuse templates that cannot be carried over, or must not be, before anything is fitted.
+
+    Raises
+    ------
+    ConfigError
+        The source's recordings are not used in one of the target's bands.
+    LeakError
+        The sets share a recording.
+    """
+    _refuse_shared(source, target)
+    for need in _needs(target):
+        conditioned_as(source.recipe, _recipe(target, need))
+
+
+def _needs(target: Plan) -> list[TokenNeed]:
+    return sorted({need for method in target.methods for need in method.needs}, key=repr)
+
+
+def _recipe(target: Plan, need: TokenNeed) -> Recipe:
+    return with_bands(target.recipe) if need.several_bands else target.recipe
 
 
 def token_methods(methods: Sequence[Method]) -> list[Method]:
@@ -78,7 +101,7 @@ def _foreign(
     source: Plan, target: Plan, need: TokenNeed, cache: Path, seed: int, progress: Progress | None
 ) -> Templates:
     """Fit templates to all people of the source and carry them over to the target's electrodes."""
-    recipe = with_bands(target.recipe) if need.several_bands else target.recipe
+    recipe = _recipe(target, need)
     own, trials = conditioned_as(source.recipe, recipe), {trial.name: trial for trial in source.chosen.trials}
     kept = TrialCache(cache, source.content)
     done = 0

@@ -84,6 +84,15 @@ def test_sets_that_share_a_recording_are_refused(tmp_path: Path) -> None:
         with_templates_of(plans[0], plans[1], tmp_path / "cache")
 
 
+def test_bands_that_the_other_set_does_not_have_are_refused_before_anything_is_run(
+    sets: list[Path], tmp_path: Path
+) -> None:
+    args = command(sets, tmp_path)
+    args[args.index("microstate-stats")] = "pooled-tokens"
+    assert "from 3 to 26 Hz only, and the target's band 30-40 lies outside" in refused(*args)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_methods_without_tokens_are_refused(sets: list[Path], tmp_path: Path) -> None:
     args = command(sets, tmp_path)
     args[args.index("microstate-stats")] = "band-power"
