@@ -117,6 +117,8 @@ def _unknown_to(bundle: Bundle, planned: Plan) -> list[Trial]:
     met: set[str] = set()
     if about.get("dataset") == planned.config.name:
         met = {name for side in ("train", "validation") for name in about["subjects"][side]}
+    # Somebody who was met may have no trial in this task, and yet be one person with somebody who has.
+    met |= {name for names in planned.same_person if met & set(names) for name in names}
     person = groups(planned.chosen.trials, planned.same_person)
     known = {person[name] for name in met if name in person}
     left = [trial for trial in planned.chosen.trials if person[trial.subject] not in known]

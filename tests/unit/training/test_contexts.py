@@ -2,18 +2,28 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
 from rtbrain.decoder.session import load_step
 from rtbrain.tokens.inputs import Inputs
-from rtbrain.training.contexts import _alternating, _decoded, _followed, _orders, _row, _Session
+from rtbrain.training.contexts import _alternating, _decoded, _followed, _orders, _row, _Session, _unknown_to
 from rtbrain.training.trials import Trial
 from tests.bundles import make_bundle
 
 
 def trial(subject: str, name: str, label: int) -> Trial:
     return Trial(subject, name, (), 10.0, open=lambda: None, label=label)
+
+
+def test_whoever_counts_as_one_person_with_somebody_met_is_known_though_only_the_double_has_trials():
+    trials = tuple(trial(who, f"{who}-trial", label) for who, label in (("b", 0), ("c", 0), ("d", 1)))
+    planned = SimpleNamespace(
+        config=SimpleNamespace(name="set"), chosen=SimpleNamespace(trials=trials), same_person=(("a", "b"),)
+    )
+    bundle = SimpleNamespace(name="m", provenance={"dataset": "set", "subjects": {"train": ["a"], "validation": []}})
+    assert [each.subject for each in _unknown_to(bundle, planned)] == ["c", "d"]
 
 
 def test_classes_take_turns_and_what_would_not_change_is_left_out():
