@@ -9,7 +9,9 @@ from typing import Final
 
 from torch import nn
 
+from rtbrain.pipeline import Recipe
 from rtbrain.training.baselines import BASELINES, WIDTH, baseline
+from rtbrain.training.methods import METHODS, with_bands
 from rtbrain.training.model import BrainToken
 from rtbrain.training.model_settings import ModelSettings, preset
 from rtbrain.training.plain_model import block_width
@@ -102,7 +104,7 @@ def baseline_flops(name: str, n: int, n_classes: int = 2) -> int:
 
 
 def complexity_table(n: int = T_PAPER) -> list[Complexity]:
-    """Return the paper's table, four states and two classes; below it the savings, and ours (four bands of 16)."""
+    """Return the paper's table, four states and two classes; below it the savings, and ours as it is evaluated."""
     states, n_classes = (STATES,), 2
     rows = [
         Complexity(name, n_parameters(baseline(name, states, n_classes)), baseline_flops(name, n, n_classes))
@@ -110,7 +112,8 @@ def complexity_table(n: int = T_PAPER) -> list[Complexity]:
     ]
     for name, savings in (("paper-table", False), ("paper-text", False), ("paper-table", True), ("paper-text", True)):
         rows.append(_row(name, preset(name, states, n_classes), n, savings))
-    rows.append(_row("rtbrain", preset("rtbrain", (16,) * 4, n_classes), n, True))
+    (need,), bands = METHODS["rtbrain"].needs, with_bands(Recipe()).bands
+    rows.append(_row("rtbrain", preset("rtbrain", (need.n_states or STATES,) * len(bands), n_classes), n, True))
     return rows
 
 

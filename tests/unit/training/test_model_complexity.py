@@ -82,6 +82,7 @@ def test_all_methods_that_decode_are_in_the_full_table() -> None:
     rows = {row.name: row for row in full_table()}
     assert rows.keys() == METHODS.keys() - {"majority", "nuisance"}
     assert rows["band-power"].parameters == 6 * CHANNELS + 1  # six bands inside the default recipe's, and a bias
+    assert rows["rtbrain"].about == "6 bands of 8 states", "the tokens that the method of this name reads"
     assert rows["microstate-stats"].parameters == 4 * 3 + 4 * 3 + 1  # three statistics and the transitions
     temporal, spatial, separable = 8 * 64, 16 * CHANNELS, 16 * 16 + 16 * 16
     assert rows["eegnet"].parameters == temporal + spatial + separable + 2 * (8 + 16 + 16) + 2 * (16 * 8 + 1)
