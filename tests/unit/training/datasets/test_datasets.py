@@ -10,6 +10,7 @@ from rtbrain.sources.recording import excerpt, open_recording, trim
 from rtbrain.training.dataset_config import ClassRule, Crop, Protocol, Task, known_datasets, load_dataset_config
 from rtbrain.training.datasets import READERS, choose, class_of, find_root, load
 from rtbrain.training.folds import audit, folds
+from rtbrain.training.paper_figures import paper_accuracy
 from rtbrain.training.trials import Found, Trial
 from tests.recording_writers import INDEX, NAMES, WRITERS, read, samples, write_edf
 from tests.unit.training.datasets.bids_writer import write_table
@@ -43,6 +44,7 @@ def test_the_papers_ten_tasks_with_its_settings():
             paper = task.paper
             assert (paper.batch, paper.optimizer, paper.learning_rate, paper.epochs) == (12, "adam", 1e-3, 3000)
             assert len(paper.alpha) in (0, len(task.classes))
+            assert paper_accuracy(name, key, "paper-text") == paper.accuracy
             found[name, key] = (
                 config.n_states,
                 paper.window,
