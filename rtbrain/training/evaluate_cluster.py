@@ -4,21 +4,27 @@ Workers need the same rtbrain and the recordings under the same paths, as on a s
 folder of the evaluation: what they measure on the way goes to their own scratch folder if they do not.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache, partial
+from importlib import metadata
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import rtbrain
 from rtbrain.errors import ConfigError, SourceError
-from rtbrain.training.corpus_cache import program
 from rtbrain.training.evaluate_fold import FoldJob, fold_answers
 from rtbrain.training.evaluate_store import Answers, Slot, save_answers
 
 CONNECT_S = 10
 WORKERS_S = 30
 """How long to wait for the scheduler, and for its first worker."""
+
+_PACKAGES = ("numpy", "scipy", "mne", "scikit-learn", "torch")
+"""That decide answers, besides rtbrain itself."""
 
 _one_at_a_time = Lock()
 """Of a worker with several threads: a process has one random generator of torch, and folds would mix their draws."""
@@ -38,7 +44,7 @@ def run_on_cluster(jobs: Sequence[FoldJob], address: str) -> Iterator[int]:
 
     with _connected(address) as client:
         _check_workers(client, _files(*jobs))
-        futures = client.map(_run, jobs, pure=False, retries=0)
+        futures = client.map(partial(_run, installed()), jobs, pure=False, retries=0)
         try:
             for future in as_completed(futures, loop=client.loop):
                 done = future.result()
@@ -54,13 +60,22 @@ def run_on_cluster(jobs: Sequence[FoldJob], address: str) -> Iterator[int]:
             client.cancel(futures)
 
 
-def _run(job: FoldJob) -> list[tuple[Slot, Answers]]:
+@cache
+def installed() -> dict[str, str]:
+    """Return what tells the program of this machine from another's: all of its text, and the packages it rests on."""
+    package, digest = Path(rtbrain.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return {"rtbrain": digest.hexdigest(), **{name: metadata.version(name) for name in _PACKAGES}}
+
+
+def _run(expected: Mapping[str, str], job: FoldJob) -> list[tuple[Slot, Answers]]:
     """Run a fold, on a worker; one that came late has not been looked at before."""
     from distributed import get_worker
     from threadpoolctl import threadpool_limits
 
     worker = get_worker()
-    _refuse({worker.address: trouble(_files(job), program())})
+    _refuse({worker.address: trouble(_files(job), expected)})
     if not job.cache.folder.parent.is_dir():  # the evaluation's folder is on another machine
         own = Path(worker.local_directory)
         job = replace(job, cache=replace(job.cache, folder=own / "cache"), scratch=own / job.scratch.name)
@@ -70,7 +85,7 @@ def _run(job: FoldJob) -> list[tuple[Slot, Answers]]:
 
 def trouble(files: Sequence[str], expected: Mapping[str, str]) -> tuple[str, str] | None:
     """Return why this machine cannot work on these files, as (kind, text); None if it can."""
-    own = program()
+    own = installed()
     differing = sorted(name for name in expected if own.get(name) != expected[name])
     if differing:
         return "program", f"it has another version of {', '.join(differing)}"
@@ -82,7 +97,7 @@ def trouble(files: Sequence[str], expected: Mapping[str, str]) -> tuple[str, str
 
 def _check_workers(client: Any, files: Sequence[str]) -> None:
     try:
-        found = client.run(trouble, files, program())
+        found = client.run(trouble, files, installed())
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"a worker of the cluster lacks {error.name}; install the same rtbrain[train] on all machines"
