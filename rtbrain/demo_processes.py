@@ -18,6 +18,8 @@ from rtbrain.errors import RtbrainError
 PATIENCE_S: Final = 15.0
 """For so long a process may take to end after it was asked to."""
 _POSIX: Final = os.name == "posix"
+_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Requests to end, and a terminal that is closed."""
 
 
 def as_typed(command: Sequence[str]) -> str:
@@ -37,22 +39,24 @@ def running(command: Sequence[str], listen: Callable[[str], None] | None = None)
         Is given each line of its output, from a thread; left out, the output goes to the screen.
     """
     pipe = None if listen is None else subprocess.PIPE
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rtbrain", *command],
-        stdout=pipe,
-        stderr=None if pipe is None else subprocess.STDOUT,
-        text=True,
-        # A group of its own: Ctrl-C reaches the demo alone, which asks each of its processes once to end.
-        **({"process_group": 0} if _POSIX else {}),  # type: ignore[call-overload]
-    )
-    reader = None
-    if listen is not None:
-        reader = Thread(target=_read, args=(process.stdout, listen))
-        reader.start()
+    process = reader = None
     try:
+        with holding_back():
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rtbrain", *command],
+                stdout=pipe,
+                stderr=None if pipe is None else subprocess.STDOUT,
+                text=True,
+                # A group of its own: Ctrl-C reaches the demo alone, which asks each of its processes once to end.
+                **({"process_group": 0} if _POSIX else {}),  # type: ignore[call-overload]
+            )
+            if listen is not None:
+                reader = Thread(target=_read, args=(process.stdout, listen))
+                reader.start()
         yield process
     finally:
-        end(process)
+        if process is not None:
+            end(process)
         if reader is not None:
             reader.join()
 
@@ -99,13 +103,28 @@ def ending_as_interrupted() -> Iterator[None]:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    before = {number: signal.signal(number, interrupt) for number in _ENDING}
     try:
         yield
     finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def holding_back() -> Iterator[None]:
+    """Let Ctrl-C wait for a moment: a process that is only just being started could not be ended yet."""
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: came.append(number)) for number in (signal.SIGINT, *_ENDING)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _read(output: IO[str] | None, listen: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rtbrain import demo
-from rtbrain.demo_processes import end
+from rtbrain.demo_processes import end, holding_back, running
 from rtbrain.errors import RtbrainError
 
 STUBBORN = """
@@ -44,3 +44,20 @@ def test_a_session_that_ends_by_itself_says_why(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(demo, "replay_command", lambda *_, **__: watch)
     with pytest.raises(RtbrainError, match=r"ended by itself(.|\n)*there is no bundle"):
         demo._go_on(tmp_path, "nobody", "tcp://127.0.0.1:0")
+
+
+def test_ctrl_c_while_a_process_starts_waits_until_it_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[str]] = []
+    popen = subprocess.Popen
+
+    def interrupted(*args: object, **options: object) -> subprocess.Popen[str]:
+        os.kill(os.getpid(), signal.SIGINT)
+        started.append(popen(*args, **options))  # type: ignore[call-overload]
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt), running(("watch", "--zmq", "tcp://127.0.0.1:1")):
+        pytest.fail("the block must not begin")
+    assert started[0].returncode is not None
+    with holding_back():
+        pass  # nothing came: nothing is raised
