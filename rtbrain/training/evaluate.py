@@ -142,6 +142,11 @@ def plan(
     known = {method.name for method in own}
     if unknown := [each for each in (*probed, *once) if each not in known]:
         raise ConfigError(f"{', '.join(unknown)} cannot be probed or run once: it is not among the methods of the plan")
+    if probed and config.protocol.split == "leave-one-stimulus-out":
+        raise ConfigError(
+            "probes give test recordings the filters and lines of other people, and leave-one-stimulus-out has the "
+            "same people on both sides; leave the probes out, or choose a split by subject"
+        )
     return Plan(config, name, chosen, own, optimistic, n_seeds, recipe, content, probed=tuple(probed), once=tuple(once))
 
 

@@ -50,3 +50,6 @@ def test_methods_that_cost_much_are_run_once(tmp_path: Path) -> None:
     assert rows == {"majority": 2, "nuisance": 1}
     with pytest.raises(ConfigError, match="rtbrain cannot be probed"):
         plan(SET, found, methods, probed=["rtbrain"])
+    stimuli = replace(SET, protocol=Protocol("leave-one-stimulus-out"))
+    with pytest.raises(ConfigError, match="same people on both sides"):
+        plan(stimuli, found, methods, probed=["nuisance"])
