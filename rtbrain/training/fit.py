@@ -38,6 +38,7 @@ PROGRAM = (
     "losses.py",
     "model.py",
     "fit_settings.py",
+    "methods/linear.py",
 )
 """Files beside this one whose change makes other weights."""
 
