@@ -1,9 +1,11 @@
 """What training minimises: classification losses, and what keeps subjects apart from the features."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -31,6 +33,12 @@ def focal_loss(logits: Tensor, labels: Tensor, alpha: Tensor | None = None, gamm
 def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0) -> Tensor:
     """Return the cross entropy with class weights (its mean is weighted too) and label smoothing."""
     return functional.cross_entropy(logits, labels, weights, label_smoothing=smoothing)
+
+
+def class_weights(labels: Sequence[int], n_classes: int) -> tuple[float, ...]:
+    """Return weights inverse to the classes' frequencies, of mean 1 over the trials."""
+    counts = np.bincount(labels, minlength=n_classes)
+    return tuple((len(labels) / (n_classes * np.maximum(counts, 1))).tolist())
 
 
 def reversal_strength(progress: float, steepness: float = 10.0) -> float:

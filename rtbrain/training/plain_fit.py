@@ -45,12 +45,6 @@ class PlainSettings:
     align: Align = "none"
 
 
-def class_weights(labels: Sequence[int], n_classes: int) -> tuple[float, ...]:
-    """Return weights inverse to the classes' frequencies, of mean 1 over the trials."""
-    counts = np.bincount(labels, minlength=n_classes)
-    return tuple((len(labels) / (n_classes * np.maximum(counts, 1))).tolist())
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Work on one thread: sums over several come out differently, and folds run side by side anyway."""

@@ -19,7 +19,7 @@ from rtbrain.training.calibrate import even_weights, log_loss
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import detect_pairs, point_at_classes, read_classes
 from rtbrain.training.initial import look_at_neighbours
-from rtbrain.training.losses import Adversary, cross_entropy, focal_loss, reversal_strength
+from rtbrain.training.losses import Adversary, class_weights, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.model import BrainToken
 
 _LOOKS = 2
@@ -68,9 +68,8 @@ class Run:
         self._scaler = torch.amp.GradScaler(
             self._device.type, enabled=self._device.type == "cuda" and self._half == torch.float16
         )
-        counts = np.bincount([each.label for each in train], minlength=settings.model.n_classes)
-        inverse = len(train) / (settings.model.n_classes * np.maximum(counts, 1))
-        self._weights = torch.tensor(settings.alpha or inverse.tolist(), dtype=torch.float32, device=self._device)
+        weights = settings.alpha or class_weights([each.label for each in train], settings.model.n_classes)
+        self._weights = torch.tensor(weights, dtype=torch.float32, device=self._device)
         self.epoch = self.best_epoch = 0
         self._steps = 0
         self._best_loss = math.inf
@@ -168,7 +167,7 @@ class Run:
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._steps += 1
-        # Early on the mean forgets faster: the first weights are random.
+        # Early on the mean forgets faster: it is then of a few steps only.
         decay = min(settings.averaging, self._steps / (self._steps + 9))
         with torch.no_grad():
             for mean, value in zip(self._tensors(self._average), self._tensors(self._model), strict=True):

@@ -60,7 +60,8 @@ class Baseline:
         """Train on crops; the epoch and the temperature rest on validation people."""
         from rtbrain.training.baselines import baseline
         from rtbrain.training.fit import Trained, temperature_of
-        from rtbrain.training.plain_fit import PlainSettings, class_weights, seeded, train_plain, validation_loss
+        from rtbrain.training.losses import class_weights
+        from rtbrain.training.plain_fit import PlainSettings, seeded, train_plain, validation_loss
         from rtbrain.training.task_model import task_model
 
         states, classes = states_of(train[0], self.need), n_classes(train, validation)

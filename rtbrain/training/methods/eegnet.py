@@ -56,7 +56,8 @@ class EEGNetMethod:
         """Train on windows; the epoch and the temperature rest on validation people."""
         from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
         from rtbrain.training.eegnet import EEGNet
-        from rtbrain.training.plain_fit import PlainSettings, class_weights, seeded, train_plain
+        from rtbrain.training.losses import class_weights
+        from rtbrain.training.plain_fit import PlainSettings, seeded, train_plain
 
         labels, truth = ([each.label for each in side] for side in (train, validation))
         classes, weights = (
