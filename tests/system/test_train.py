@@ -174,10 +174,12 @@ def graphs(bundle: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[Bundle, Result], tmp_path: Path) -> None:
+def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "models" / "again"
-    args = command(folder, out, "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report")
-    checkpoint = out.with_name("again.training") / "rtbrain.checkpoint"
+    # A model that does not see durations has something left to learn after its head start.
+    more = ("--preset", "paper-text", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report")
+    args = command(folder, out, *more)
+    checkpoint = out.with_name("again.training") / "paper-text.checkpoint"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, "-m", "rtbrain", *args], cwd=ROOT, env=environment)
     try:
@@ -192,10 +194,7 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[B
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
     assert invoke(*args).exit_code == 0
-    undisturbed = command(
-        folder, tmp_path / "whole", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report"
-    )
-    assert invoke(*undisturbed).exit_code == 0
+    assert invoke(*command(folder, tmp_path / "whole", *more)).exit_code == 0
     assert graphs(out) == graphs(tmp_path / "whole")
     cards = [json.loads((path / CARD).read_text()) for path in (out, tmp_path / "whole")]
     for card in cards:
@@ -203,7 +202,6 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, done: tuple[B
         card["provenance"].pop("created")
     assert cards[0] == cards[1]
     assert cards[0]["provenance"]["best_epoch"] > 5  # or else the killed process might have done all that counts
-    assert graphs(out)["step.onnx"] != graphs(done[0].folder)["step.onnx"]  # that one ran for 3 epochs
 
 
 class TestRefusals:
