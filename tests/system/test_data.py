@@ -77,7 +77,7 @@ class TestWhere:
         assert json.loads(check(*args, "--root", third))["root"] == str(third)
 
     def test_unknown_sets_and_tasks_are_refused(self, lab: Path) -> None:
-        assert "known are deap, mdd, neurolong, nssi, seed" in refused("data", "check", "--dataset", "mmd")
+        assert "known are deap, eegmat, mdd, neurolong, nssi, seed" in refused("data", "check", "--dataset", "mmd")
         assert "it has group" in refused("data", "check", "--dataset", lab, "--task", "x")
 
 
