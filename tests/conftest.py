@@ -1,5 +1,6 @@
 """Shared fixtures: a seeded generator, the real data's folder, and a guard against threads that outlive a test."""
 
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell makes what it starts in the background ignore Ctrl-C, and the commands under test would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
