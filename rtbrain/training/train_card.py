@@ -86,6 +86,7 @@ def provenance_of(
         "settings": asdict(settings),
         "epochs_run": len(trained.history),
         "best_epoch": trained.best_epoch,
+        "history": list(trained.history),
         "seed": seed,
         "rtbrain": rtbrain.__version__,
         "commit": _commit(),
