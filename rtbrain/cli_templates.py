@@ -63,9 +63,9 @@ def templates_fit(
 ) -> None:
     """Fit templates to the GFP peaks of recordings (files, or folders of them) or of a data set's trials.
 
-    Example: rtbrain templates fit rest/*.edf -k 6 --out models/rest
+    Example: rtbrain templates fit rest/*.edf -k 6 --out templates/rest
 
-    Example: rtbrain templates fit --dataset mdd --root data/mdd --exclude "H S1,MDD S1" --out models/mdd
+    Example: rtbrain templates fit --dataset mdd --root data/mdd --exclude "H S1,MDD S1" --out templates/mdd
     """
     if bool(files) == (dataset is not None):
         raise ConfigError("say what to fit to: either files (or folders of them), or --dataset NAME")
@@ -80,12 +80,15 @@ def templates_fit(
     from functools import partial
 
     from rtbrain.console import progress_bar, show_templates
+    from rtbrain.decoder.bundle import CARD
     from rtbrain.fitting import PeakSettings, fit_templates
     from rtbrain.microstates.fit import FitSettings
     from rtbrain.microstates.templates import save
 
     recipe = recipe_from(recipe_file)
     check_folder(out)
+    if (out / CARD).exists():
+        raise ConfigError(f"{out} is a trained bundle, which other templates would break; give another folder to --out")
     origin = {}
     if dataset is None:
         recordings = expanded(files)

@@ -9,9 +9,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rtbrain.errors import SecurityError
+from rtbrain.errors import SecurityError, SinkError
 
 PUBLIC, SECRET = ".key", ".key_secret"
+MAX_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,20 @@ def stays_here(endpoint: str) -> bool:
         return False
 
 
+def check_address(endpoint: str) -> None:
+    """Refuse what ZeroMQ would misread: without a transport, or with a port that it would wrap into another one."""
+    transport, mark, rest = endpoint.partition("://")
+    port = rest.rpartition(":")[2]
+    wrong = "" if mark and rest else "it names no transport"
+    if transport == "tcp" and not (port == "*" or (port.isdecimal() and int(port) <= MAX_PORT)):
+        wrong = f"its port {port!r} is no number up to {MAX_PORT}"
+    if wrong:
+        raise SinkError(f"{endpoint!r} is no endpoint ({wrong}); write for example tcp://127.0.0.1:5556")
+
+
 def check_endpoint(endpoint: str, *, keys: bool, insecure: bool) -> None:
-    """Refuse to send what a brain does over a network where anybody may listen."""
+    """Refuse what is no endpoint, and to send what a brain does over a network where anybody may listen."""
+    check_address(endpoint)
     if not (keys or insecure or stays_here(endpoint)):
         raise SecurityError(
             f"{endpoint} can be reached from other machines, and without keys anybody there could listen: make keys by "

@@ -7,7 +7,7 @@ import zmq
 
 from rtbrain.errors import SinkError
 from rtbrain.protocol import MAX_BYTES, TOPICS, decode
-from rtbrain.security import ClientKeys
+from rtbrain.security import ClientKeys, check_address
 from rtbrain.sinks.zmq_pub import HIGH_WATER_MARK
 
 
@@ -30,6 +30,7 @@ class Subscriber:
     """
 
     def __init__(self, endpoint: str, topics: tuple[str, ...] = tuple(TOPICS), keys: ClientKeys | None = None) -> None:
+        check_address(endpoint)
         self.missed = 0
         self._next: dict[str, int] = {}
         self._context: Any = zmq.Context()

@@ -76,6 +76,10 @@ class TestFit:
         )
         assert "no rising range" in refused("templates", "fit", recordings, "--scan", "5:3", "--out", tmp_path)
 
+    def test_a_bundle_is_never_broken_by_other_templates(self, recordings: Path, tmp_path: Path) -> None:
+        (tmp_path / "bundle.json").write_text("{}")
+        assert "is a trained bundle" in refused("templates", "fit", recordings, "-k", 4, "--out", tmp_path)
+
     def test_too_many_states(self, recordings: Path, tmp_path: Path) -> None:
         message = refused("templates", "fit", recordings, "-k", 40, "--out", tmp_path / "x")
         assert "40" in message

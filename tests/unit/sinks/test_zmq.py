@@ -92,7 +92,15 @@ class TestPlain:
 
     def test_nonsense_is_an_error(self):
         with pytest.raises(SinkError, match="cannot publish"):
-            ZmqPublisher("tcp://127.0.0.1:no-port")
+            ZmqPublisher("tcp://127.0.0.300:0", insecure=True)
+
+    @pytest.mark.parametrize("open_socket", [ZmqPublisher, Subscriber])
+    @pytest.mark.parametrize(
+        "endpoint", ["tcp://127.0.0.1:70000", "tcp://127.0.0.1:no-port", "127.0.0.1:5556", "tcp://"]
+    )
+    def test_what_is_no_endpoint_is_refused_before_zeromq_misreads_it(self, open_socket, endpoint):
+        with pytest.raises(SinkError, match=r"is no endpoint .*tcp://127.0.0.1:5556"):
+            open_socket(endpoint)
 
     def test_too_long_a_message_is_refused(self):
         with ZmqPublisher(HERE) as publisher, pytest.raises(SinkError, match="more than"):
