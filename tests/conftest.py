@@ -19,10 +19,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests of files with `from tests import lsl` as live, so that none is forgotten."""
+    """Mark tests of files with `from tests import lsl` as live, so that none is forgotten, but for the patient ones."""
     streams = sys.modules.get("tests.lsl")
     for item in items:
-        if isinstance(item, pytest.Function) and streams and getattr(item.module, "lsl", None) is streams:
+        uses_lsl = isinstance(item, pytest.Function) and streams and getattr(item.module, "lsl", None) is streams
+        if uses_lsl and not item.get_closest_marker("patient"):
             item.add_marker("live")
 
 

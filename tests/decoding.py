@@ -162,12 +162,16 @@ class Amplifier:
         self.stamp_s += n / rate_hz
 
     def play(self, seconds: float) -> float:
-        """Send the next seconds in real time, a tenth at a time; return the first sample's stamp."""
+        """Begin a clock at the present and send the next seconds in real time; return the first sample's stamp."""
         first_s = self.stamp_s = pylsl.local_clock()
+        self.go_on(seconds)
+        return first_s
+
+    def go_on(self, seconds: float) -> None:
+        """Send the next seconds, a tenth at a time, as soon as they are due by their stamps."""
         for _ in range(round(10 * seconds)):
             time.sleep(max(0.0, self.stamp_s + 0.1 - pylsl.local_clock()))
             self.send(0.1)
-        return first_s
 
     def close(self) -> None:
         self.outlet = None

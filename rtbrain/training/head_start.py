@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.tokens.inputs import PADDING
 from rtbrain.training.batches import Batch
-from rtbrain.training.initial import sees_neighbours
 from rtbrain.training.model import Block, BrainToken, blocked
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ def detect_pairs(model: BrainToken, batch: Batch) -> None:
     """
     settings, block = model.settings, _first(model)
     n_states = settings.vocabulary.size - 2
-    pairs = [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
-    if not sees_neighbours(settings) or 2 * len(pairs) > settings.hidden:
+    if not settings.counts_pairs:
         return
+    pairs = [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
     index, visible = blocked(batch.ids, settings)
     ids = torch.where(visible, batch.ids.gather(1, index.flatten(1)).view(index.shape), PADDING)
     (given,) = _inputs(model, block.expand, [batch])

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.training.model import Block, BrainToken, angular_steps
-from rtbrain.training.model_settings import ModelSettings
 
 PAIRS = 8
 """Sines and cosines that tell neighbours apart: those of the highest frequencies."""
@@ -20,11 +19,6 @@ VALUE_GAIN = 2.0
 _NEAR = 200
 
 
-def sees_neighbours(settings: ModelSettings) -> bool:
-    """Return whether a model can see what follows what: the last layer's tokens are read before they look around."""
-    return settings.transitions and settings.layers > 1 and settings.heads > 1
-
-
 def look_at_neighbours(model: BrainToken) -> None:
     """Let heads of the first layer start out looking at the previous and the next token.
 
@@ -32,7 +26,7 @@ def look_at_neighbours(model: BrainToken) -> None:
     shares the projections, and starts out seeing all tokens alike.
     """
     settings, embedding = model.settings, model.embedding
-    if not sees_neighbours(settings):
+    if not settings.sees_neighbours:
         return
     n = 2 * min(PAIRS, settings.head_width // 2, settings.width // 4)
     offsets = (-1, 1) if settings.heads > 2 else (-1,)

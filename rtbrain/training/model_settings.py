@@ -57,6 +57,17 @@ class ModelSettings:
         """Return how tokens become ids."""
         return Vocabulary(self.states)
 
+    @property
+    def sees_neighbours(self) -> bool:
+        """Whether the model can see what follows what: the last layer's tokens are read before they look around."""
+        return self.transitions and self.layers > 1 and self.heads > 1
+
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether half of the feed-forward units are enough to count which state follows which."""
+        n = self.vocabulary.size - 2
+        return self.sees_neighbours and 2 * n * (n - 1) <= self.hidden
+
 
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "paper-text": {"heads": 3, "window": 60},

@@ -18,7 +18,7 @@ from rtbrain.errors import ConfigError
 from tests.system.test_cli import refused
 
 PATIENCE_S = 280.0
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.patient, pytest.mark.slow]
 
 
 def start(out: Path, dashboard: str = "--no-dashboard") -> subprocess.Popen[str]:

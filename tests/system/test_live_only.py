@@ -17,7 +17,7 @@ from tests.system.test_cli import write_eeg
 from tests.system.test_live_io import running
 from tests.system.test_package import copied
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.patient, pytest.mark.slow, pytest.mark.timeout(900)]
 
 ABSENT = ("torch", "mne", "mne_lsl", "onnx", "pycrostates", "sklearn", "matplotlib", "bokeh", "dask")
 NO_INDEX = ("No matching distribution", "Max retries", "NewConnectionError", "Temporary failure", "ReadTimeout")
@@ -75,7 +75,7 @@ def test_stream_and_watch(python: Path, bundle: Bundle) -> None:
             seen, deadline = "", time.monotonic() + PATIENCE_S
             while "trusted; context 1" not in seen:
                 assert time.monotonic() < deadline, f"watch shows {seen!r}"
-                amplifier.send(1.0)
+                amplifier.go_on(1.0)
                 decoding.until(is_state)
                 seen = watching.stdout.readline()
         code, _, err = decoding.ended()

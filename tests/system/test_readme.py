@@ -9,7 +9,7 @@ from tests import lsl  # noqa: F401  # keeps streams to this test run, also thos
 from tests.conftest import ROOT
 from tests.pages import README, blocks, fill, run_commands, write_recording
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.patient, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

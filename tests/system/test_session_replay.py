@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         while number == 1:
             amplifier.send(1.0)
             number = decoded_all()["context"]["number"]
+            time.sleep(0.2)  # markers come by another way than samples, which are decoded as fast as they come
         amplifier.send(15.0)
         decoded_all()
         amplifier.close()

@@ -122,7 +122,7 @@ def test_a_port_that_is_taken_is_refused(bundle: Bundle) -> None:
 def test_markers_that_are_no_text_reach_no_screen(bundle: Bundle) -> None:
     """Control characters, bytes of another encoding, and a marker as long as a book."""
     name = lsl.name()
-    amplifier = Amplifier(name, 30.0)
+    amplifier = Amplifier(name, 90.0)
     texts: Any = pylsl.StreamOutlet(pylsl.StreamInfo(f"{name}-m", "Markers", 1, 0.0, "string", f"{name}-m"))
     with Decoding(bundle.folder, name, "--markers", f"{name}-m", "--reset-on", "*") as decoding:
         amplifier.heard()
@@ -132,7 +132,7 @@ def test_markers_that_are_no_text_reach_no_screen(bundle: Bundle) -> None:
         for i, each in enumerate(odd):
             texts.push_sample([each], amplifier.stamp_s + 0.2 * i)
         while len(echoed(decoding)) < len(odd):  # markers come by another way than samples, perhaps later
-            amplifier.send(0.2)
+            amplifier.go_on(0.2)
             decoding.until(reached(amplifier.at / RATE - 0.5), 0)
         amplifier.send(2.0)
         decoding.until(lambda each: is_state(each) and "marker xxx" in each["context"]["began"], 0)
