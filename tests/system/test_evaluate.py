@@ -113,11 +113,13 @@ def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Pa
     run = [sys.executable, "-m", "rtbrain", *map(str, args[1])]
     process = subprocess.Popen(run, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     started = monotonic()
-    # In the middle of the first fold: the answers of all but its network are there, and that one learns.
-    while process.poll() is None and len(files_of(killed)) < 4 and monotonic() - started < 120:
-        sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    try:
+        # In the middle of the first fold: the answers of all but its network are there, and that one learns.
+        while process.poll() is None and len(files_of(killed)) < 4 and monotonic() - started < 120:
+            sleep(0.005)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
     kept = files_of(killed)
     assert 3 < len(kept) < 10, "it was not in the middle"
     assert not (killed / "lab-group-raw-strict.json").exists()

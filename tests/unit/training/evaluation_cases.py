@@ -57,5 +57,6 @@ def found_in(root: Path, config: DatasetConfig = CONFIG) -> tuple[DatasetConfig,
 
 def files_of(out: Path) -> dict[str, tuple[int, int]]:
     """Return the answers in a folder, and what would change if one were written again."""
-    found = sorted((out / "folds").rglob("*.json"))
+    # Hidden ones are being written, and gone in a moment.
+    found = sorted(path for path in (out / "folds").rglob("*.json") if not path.name.startswith("."))
     return {str(path.relative_to(out)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
