@@ -83,13 +83,25 @@ class Curves:
             _append(columns, each.at_s, each.probabilities)
             self._last_s = each.at_s
         if columns["at"]:
-            self.source.stream(columns, rollover=len(self._rows) + _SPARE)
+            _draw(self.source, columns, len(self._rows) + _SPARE)
         left, right = spans(self._rows, self._gap_s)
         if left or self.doubted.data["left"]:
             self.doubted.data = {"left": left, "right": right}
         first_s = self._rows[0].at_s if self._rows else now_s
         shown_s = min(self._span_s, max(_LEAST_HISTORY_S, now_s - first_s))
         self.figure.x_range.update(start=1000 * (now_s - shown_s), end=1000 * now_s)
+
+
+def _draw(source: ColumnDataSource, columns: dict[str, Any], most: int) -> None:
+    """Add rows, and keep so many at the most.
+
+    The first ones are set, not streamed: of a source that is emptied and streamed to within one tick the browser would
+    get these rows twice, as Bokeh sends what was set by the time that the tick ends.
+    """
+    if len(source.data[next(iter(columns))]):
+        source.stream(columns, rollover=most)
+    else:
+        source.data = columns
 
 
 def _append(columns: dict[str, Any], at_s: float, values: Sequence[float]) -> None:
@@ -178,5 +190,5 @@ class Ribbon:
             values = (run.start_s, end_s, *ends)
             for name, value in zip(columns, values, strict=True):
                 columns[name].append(value)
-        self.source.stream(columns, rollover=round(RIBBON_S * _TOKENS_PER_S) * len(self._bands))
+        _draw(self.source, columns, round(RIBBON_S * _TOKENS_PER_S) * len(self._bands))
         self.figure.x_range.update(start=self._end_s - RIBBON_S, end=self._end_s)
