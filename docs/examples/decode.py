@@ -3,10 +3,13 @@
 import sys
 
 from rtbrain import Decoder
+from rtbrain.decoder.bundle import load_bundle
+from rtbrain.decoder.find import find_bundle
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 
-amplifier = Synthetic(SyntheticSettings(duration_s=10.0))  # stands for your device
-decoder = Decoder(sys.argv[1], rate_hz=250.0, channels=amplifier.info.channels, unit="uV")
+bundle = load_bundle(find_bundle(sys.argv[1]))
+amplifier = Synthetic(SyntheticSettings(bundle.rates_hz[0], bundle.templates.channels, duration_s=25.0))  # your device
+decoder = Decoder(bundle, rate_hz=amplifier.info.rate_hz, channels=amplifier.info.channels, unit="uV")
 for chunk in amplifier.chunks(25):
     for decision in decoder.push(chunk.data, chunk.times):
         print(f"{decision.signal_s:.1f} s: {decision.label} {decision.probabilities} {decision.reasons or 'trusted'}")

@@ -55,6 +55,13 @@ def test_decode(bundle: Bundle) -> None:
     assert "trusted" in lines[-1]
 
 
+@pytest.mark.parametrize("name", ["mdd-ec", "neurolong-demo"])
+def test_decode_by_the_bundles_in_models(name: str) -> None:
+    command = [sys.executable, str(EXAMPLES / "decode.py"), str(ROOT / "models" / name)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert float(lines[-1].split(" s:")[0]) > 24
+
+
 def heard_by(bundle: Bundle, command: Sequence[object], wanted: str) -> tuple[str, Decoding]:
     """Stream until a listener prints what is wanted; return that line, and the decoder with its messages."""
     amplifier = Amplifier(lsl.name(), 120.0)
