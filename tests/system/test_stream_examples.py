@@ -27,7 +27,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     folder: Path = tmp_path_factory.mktemp("models") / "small"
-    return make_bundle(folder)
+    return make_bundle(folder, rates_hz=(250.0,))
 
 
 @pytest.fixture(scope="module")
