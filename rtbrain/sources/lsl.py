@@ -31,6 +31,10 @@ LEAST_ROWS: Final = 1024
 AGAIN_S: Final = 0.5
 """How long to wait for the answer of a stream that came back, before looking again: status messages must go on."""
 
+RETRY_S: Final = 0.25
+"""A stream that did not answer is not asked again for so long. One that has just ended is still announced for two
+seconds and refuses at once; asking it without a pause, as often as thousands of times, also leaks memory in liblsl."""
+
 
 @dataclass(frozen=True)
 class LslSettings:
@@ -96,6 +100,7 @@ class LslSource:
         self._unit = unit
         self._watch = Watch(self.settings.watch, monotonic())
         self._lookout: Lookout | None = None
+        self._refused = ("", 0.0)  # who did not answer, and when
         self._pending: Break | None = None  # to be given out before the first sample of a new connection
         self._behind_since: float | None = None
         self._inlet, self.stream = connect(stream, self.settings.buffer_s)
@@ -232,13 +237,14 @@ class LslSource:
         found = self._looking().returned()
         if len(found) > 1:
             self.trouble = f"several streams could be the one that is lost; stop all but one of:\n{listed(found)}"
-        if len(found) != 1:
+        uid, at_s = self._refused
+        if len(found) != 1 or (found[0].uid == uid and monotonic() - at_s < RETRY_S):
             sleep(min(timeout_s, 0.05))
             return
         try:
             inlet, stream = connect(found[0], self.settings.buffer_s, AGAIN_S)
         except SourceError as error:  # gone again, or not ready yet
-            self.trouble = str(error)
+            self.trouble, self._refused = str(error), (found[0].uid, monotonic())
             return
         self._picks = same_channels(self.info, stream, self._unit)
         start = self.counts.received

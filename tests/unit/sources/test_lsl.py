@@ -12,7 +12,7 @@ import pytest
 from rtbrain.errors import SourceError, StreamError
 from rtbrain.messages import Break, Chunk
 from rtbrain.sources import lsl_find
-from rtbrain.sources.lsl import LslSettings, LslSource
+from rtbrain.sources.lsl import RETRY_S, LslSettings, LslSource
 from rtbrain.sources.lsl_find import find_stream, visible_streams
 from rtbrain.sources.lsl_markers import LslMarkers, readable
 from rtbrain.sources.lsl_watch import Watch, WatchSettings
@@ -276,6 +276,23 @@ class TestComingBack:
             assert ("another id" in first.reason) == (source_id != "amplifier-1")
             assert all(isinstance(item, Chunk) for item in rest)
             assert source.state == "recovered"
+
+    def test_who_does_not_answer_is_not_asked_without_a_pause(self, monkeypatch):
+        name, asked = lsl.name(), []
+        sender = lsl.outlet(name)
+        source = lsl.connected(sender, name, EAGER)
+
+        def refuse(*_):
+            asked.append(time.monotonic())
+            raise SourceError("it ended a moment ago, and is still announced")
+
+        monkeypatch.setattr("rtbrain.sources.lsl.connect", refuse)
+        source._lose("the connection broke")
+        lsl.pull_until(source, lambda: len(asked) == 4)
+        assert np.diff(asked).min() >= RETRY_S
+        monkeypatch.undo()
+        lsl.pull_until(source, lambda: source.counts.reconnects == 1)
+        del sender
 
     def test_what_could_not_be_read_any_more_is_counted(self):
         name = lsl.name()
