@@ -14,7 +14,7 @@ from rtbrain.conditioning.reference import AverageReference
 from rtbrain.conditioning.units import ToMicrovolts, UnitSettings
 from rtbrain.config import NotNegative, parse
 from rtbrain.errors import ConfigError, TemplateError
-from rtbrain.messages import Chunk
+from rtbrain.messages import Break, Chunk
 from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples
 from rtbrain.microstates.templates import Templates, load
 from rtbrain.stage import Chain, Stage
@@ -107,12 +107,15 @@ def load_templates(folder: str | Path) -> tuple[Templates, Recipe]:
 def build(
     recipe: Recipe,
     templates: Templates | None = None,
-    upto: Literal["samples", "tokens"] = "tokens",
+    upto: Literal["clean", "samples", "tokens"] = "tokens",
     band: int = 0,
+    start: Literal["source", "clean"] = "source",
 ) -> Chain:
     """Return the chain of a recipe, still to be opened: to tokens, or to the conditioned samples of one band.
 
-    Training and live both call this; there is no other list of stages.
+    Its first half, from the source to clean samples of all bands, does not depend on the templates; whoever tries many
+    templates on the same recordings can run it alone (`upto="clean"`), and the other half afterwards
+    (`start="clean"`). Training and live both call this; there is no other list of stages.
     """
     front: list[Stage[Any, Any]] = [
         PickChannels(recipe.channels),
@@ -122,6 +125,10 @@ def build(
     ]
     if recipe.harmonise is not None and recipe.harmonise.lines is not None:
         front.append(LineCanceller(recipe.harmonise.lines))
+    if upto == "clean":
+        return Chain(front)
+    if start == "clean":
+        front = []
     if upto == "samples":
         return Chain([*front, *_conditioning(recipe, recipe.bands[band])])
     if templates is None:
@@ -148,7 +155,7 @@ def _tokenizing(recipe: Recipe, templates: Templates, band: int) -> list[Stage[A
     ]
 
 
-def run(chain: Chain, chunks: Iterable[Chunk]) -> Iterable[Any]:
+def run(chain: Chain, chunks: Iterable[Chunk | Break]) -> Iterable[Any]:
     """Yield what an opened chain makes of a source, its flush included."""
     for chunk in chunks:
         yield from chain.process(chunk)

@@ -1,7 +1,7 @@
 """Tokens of a recording, and the files they are written to."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ from rtbrain.conditioning.channels import PickChannels
 from rtbrain.conditioning.continuity import Continuity
 from rtbrain.conditioning.quality import Quality
 from rtbrain.errors import ConfigError, SourceError
-from rtbrain.messages import UNLABELLED, Break, StreamInfo, Token, Tokens
+from rtbrain.messages import UNLABELLED, Break, Chunk, StreamInfo, Token, Tokens
 from rtbrain.microstates.stats import Statistics, statistics
 from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe, build, run
 from rtbrain.sources.chunking import Size, Source
+from rtbrain.stage import Chain
 from rtbrain.writing import replacing
 
 COLUMNS = {
@@ -50,6 +51,35 @@ class Tokenized:
     """By band."""
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """What the first half of a chain has counted of a recording."""
+
+    duration_s: float
+    continuity: dict[str, Any]
+    missing_channels: tuple[str, ...]
+    bad_share: dict[str, float]
+
+    @classmethod
+    def of(cls, chain: Chain, source: Source) -> "_Counts":
+        continuity, missing = chain.find(Continuity).report(), chain.find(PickChannels).missing
+        return cls(source.duration_s, continuity, missing, chain.find(Quality).bad_share())
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A whole recording as it leaves the first half of the chain, which all templates and bands share."""
+
+    items: tuple[Chunk | Break, ...]
+    info: StreamInfo
+    counts: _Counts
+
+    @property
+    def n_bytes(self) -> int:
+        """Return about how much memory it takes."""
+        return sum(item.data.nbytes for item in self.items if isinstance(item, Chunk))
+
+
 def tokenize(
     source: Source,
     templates: Templates,
@@ -61,8 +91,6 @@ def tokenize(
     recipe = Recipe.from_dict(templates.recipe, "the templates' recipe")
     chain = build(recipe, templates)
     info = chain.open(source.info)
-    parts: list[Tokens] = []
-    breaks: list[Break] = []
     seen = 0
 
     def chunks() -> Iterable[Any]:
@@ -73,28 +101,50 @@ def tokenize(
             if progress is not None:
                 progress(seen / max(1, source.n_samples))
 
-    for item in run(chain, chunks()):
-        (breaks if isinstance(item, Break) else parts).append(item)
-    tokens = Tokens.concat(parts)
-    bad_share = chain.find(Quality).bad_share()
+    items = list(run(chain, chunks()))
+    return _tokenized(items, info, _Counts.of(chain, source), templates, recipe)
+
+
+def clean(source: Source, recipe: Recipe) -> Cleaned:
+    """Run a source through the first half of the chain, for `tokenize_cleaned`."""
+    chain = build(recipe, upto="clean")
+    info = chain.open(source.info)
+    items = tuple(run(chain, source.chunks()))
+    return Cleaned(items, info, _Counts.of(chain, source))
+
+
+def tokenize_cleaned(cleaned: Cleaned, templates: Templates) -> Tokenized:
+    """Run what `clean` returned through the other half: together the same as `tokenize`."""
+    recipe = Recipe.from_dict(templates.recipe, "the templates' recipe")
+    chain = build(recipe, templates, start="clean")
+    info = chain.open(cleaned.info)
+    return _tokenized(list(run(chain, cleaned.items)), info, cleaned.counts, templates, recipe)
+
+
+def _tokenized(
+    items: Sequence[Any], info: StreamInfo, counts: _Counts, templates: Templates, recipe: Recipe
+) -> Tokenized:
+    """Put together what a chain gave; refuse a recording without a single state."""
+    breaks = tuple(item for item in items if isinstance(item, Break))
+    tokens = Tokens.concat([item for item in items if not isinstance(item, Break)])
     if not len(tokens):
         raise SourceError(
-            f"{source.duration_s:.1f} s give no token: the first {recipe.warmup_ms / 1000:g} s after every start or "
+            f"{counts.duration_s:.1f} s give no token: the first {recipe.warmup_ms / 1000:g} s after every start or "
             "break are the filters' warm-up; give a longer recording"
         )
     if (tokens.state == UNLABELLED).all():
         raise SourceError(
-            f"not one of {source.duration_s:.0f} s could be labelled; channels that are flat, lost or too large most "
-            f"of the time: {', '.join(name for name, share in bad_share.items() if share > 0.5) or 'none'}; "
+            f"not one of {counts.duration_s:.0f} s could be labelled; channels that are flat, lost or too large most "
+            f"of the time: {', '.join(name for name, share in counts.bad_share.items() if share > 0.5) or 'none'}; "
             "look at the recording with `rtbrain inspect`"
         )
     return Tokenized(
         tokens=tokens,
-        breaks=tuple(breaks),
+        breaks=breaks,
         info=info,
-        continuity=chain.find(Continuity).report(),
-        missing_channels=chain.find(PickChannels).missing,
-        bad_share=bad_share,
+        continuity=counts.continuity,
+        missing_channels=counts.missing_channels,
+        bad_share=counts.bad_share,
         statistics={
             band.name: statistics(tokens, len(templates.maps[i]), info.rate_hz, i)
             for i, band in enumerate(recipe.bands)

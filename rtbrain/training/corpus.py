@@ -18,7 +18,7 @@ from rtbrain.errors import ConfigError, SourceError
 from rtbrain.microstates.templates import Templates
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.corpus_cache import keys_for, load_entry
-from rtbrain.training.corpus_workers import FileVersion, Job, run_jobs, run_parallel
+from rtbrain.training.corpus_workers import FileVersion, Job, Tokenizer, run_jobs, run_parallel
 from rtbrain.training.trials import Trial
 
 Progress = Callable[[str, float], None]
@@ -67,6 +67,7 @@ def tokenise_corpus(
     cache: Path,
     workers: int | None = None,
     progress: Progress | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Corpus:
     """Tokenize trials through the live chain, those that are not in the cache yet.
 
@@ -83,6 +84,8 @@ def tokenise_corpus(
         is done in this process.
     progress : callable, optional
         Called with what is being done and the share of it that is done.
+    tokenizer : callable, optional
+        Tokenizes in this process instead, by these templates too, where a part of the work has been done before.
 
     Raises
     ------
@@ -114,7 +117,7 @@ def tokenise_corpus(
             except SourceError as error:
                 notices.append(f"trial {trial.name!r} is tokenized again: {error.__cause__}: {entry}")
         jobs.append(Job(trial.name, trial.open, entry, key, files, trial.length_s))
-    failures |= _run(_by_recording(jobs), templates, workers, progress)
+    failures |= _run(_by_recording(jobs), templates, workers, progress, tokenizer)
     if failures:
         listed = "".join(f"\n  {name}: {failures[name]}" for name in names if name in failures)
         raise SourceError(
@@ -123,7 +126,13 @@ def tokenise_corpus(
     return Corpus(entries, tuple(job.name for job in jobs), tuple(notices))
 
 
-def _run(recordings: list[list[Job]], templates: Templates, workers: int, progress: Progress | None) -> dict[str, str]:
+def _run(
+    recordings: list[list[Job]],
+    templates: Templates,
+    workers: int,
+    progress: Progress | None,
+    tokenizer: Tokenizer | None,
+) -> dict[str, str]:
     """Do the jobs, those of one recording one after the other; return the failures."""
     total_s = sum(job.length_s for jobs in recordings for job in jobs)
     what = f"tokens of {len(recordings)} recording{'s' if len(recordings) > 1 else ''}"
@@ -133,9 +142,9 @@ def _run(recordings: list[list[Job]], templates: Templates, workers: int, progre
             progress(what, min(1.0, done_s / max(total_s, 1e-9)))
 
     workers = min(workers, len(recordings))
-    if workers > 1:
+    if workers > 1 and tokenizer is None:
         return run_parallel(recordings, templates, workers, report)
-    return run_jobs([job for jobs in recordings for job in jobs], templates, report)
+    return run_jobs([job for jobs in recordings for job in jobs], templates, report, tokenizer)
 
 
 def _by_recording(jobs: list[Job]) -> list[list[Job]]:

@@ -13,7 +13,7 @@ from rtbrain.microstates.fit import FitSettings
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe
 from rtbrain.sources.chunking import Source
-from rtbrain.tokenizing import Tokenized, tokenize
+from rtbrain.tokenizing import Tokenized, tokenize, tokenize_cleaned
 from rtbrain.training.band_powers import band_powers
 from rtbrain.training.conditioned import conditioned
 from rtbrain.training.corpus import Corpus, tokenise_corpus
@@ -137,7 +137,13 @@ class FoldData:
             trials = [self._trials[each] for each in self._in_fold()]
             # Foreign templates are the same in all folds, which then share their tokens.
             kept = self._job.cache.folder / "foreign" if need in self._job.foreign else self._job.scratch
-            self._corpora[need] = tokenise_corpus(trials, self.templates(need), kept, workers=1)
+            templates = self.templates(need)
+            recipe = Recipe.from_dict(templates.recipe)
+
+            def tokenizer(each: str) -> Tokenized:
+                return tokenize_cleaned(self._job.cache.cleaned(self._trials[each], recipe), templates)
+
+            self._corpora[need] = tokenise_corpus(trials, templates, kept, workers=1, tokenizer=tokenizer)
         return self._corpora[need][name]
 
     def _in_fold(self) -> tuple[str, ...]:

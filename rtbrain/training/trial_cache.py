@@ -1,4 +1,7 @@
-"""What a trial alone gives, whoever trains or tests: its band powers and GFP peaks, measured once and kept on disk."""
+"""What a trial alone gives, whoever trains or tests: its band powers and GFP peaks, measured once and kept on disk.
+
+Its samples, cleaned but not yet filtered, are kept in memory as long as there is room for them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from rtbrain.fitting import about, peak_maps
 from rtbrain.messages import FloatArray
 from rtbrain.pipeline import Recipe
+from rtbrain.tokenizing import Cleaned, clean
 from rtbrain.training.band_powers import Powers, band_powers
 from rtbrain.training.conditioned import Conditioned, conditioned
 from rtbrain.training.corpus_cache import trial_keys
@@ -18,6 +22,10 @@ from rtbrain.training.trials import Trial
 from rtbrain.writing import replacing
 
 Arrays = dict[str, NDArray[Any]]
+
+MOST_BYTES = 1 << 30
+"""Of cleaned samples that a process keeps. What does not fit is cleaned again for every fold."""
+_cleaned: dict[str, Cleaned] = {}
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,17 @@ class TrialCache:
             return {"maps": peak_maps(trial.open(), recipe, band).astype(np.float32)}
 
         return self._kept(trial, recipe, f"peaks-{band}", measure)["maps"].astype(np.float64)
+
+    def cleaned(self, trial: Trial, recipe: Recipe) -> Cleaned:
+        """Return a trial after the first half of the chain, which is the same whatever the bands and templates."""
+        shared = {name: value for name, value in recipe.to_dict().items() if name != "bands"}
+        key = trial_keys({"what": "cleaned", "recipe": shared})(trial, self.content[trial.name])
+        if key not in _cleaned:
+            made = clean(trial.open(), recipe)
+            if sum(each.n_bytes for each in _cleaned.values()) + made.n_bytes > MOST_BYTES:
+                return made
+            _cleaned[key] = made
+        return _cleaned[key]
 
     def _kept(self, trial: Trial, recipe: Recipe, what: str, measure: Callable[[], Arrays]) -> Arrays:
         key = trial_keys({"what": what, "recipe": recipe.to_dict()})(trial, self.content[trial.name])
