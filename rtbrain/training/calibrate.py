@@ -8,7 +8,9 @@ from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray, IntArray
 
 COLDEST, HOTTEST = 0.2, 20.0
-"""A handful of people who happen to be told perfectly would ask for a temperature of 0."""
+"""Limits of what is looked for."""
+DOUBT = 0.5
+"""How far below 0 the logarithm of a temperature may be expected to lie, as a standard deviation."""
 
 
 def even_weights(people: list[str], labels: IntArray) -> FloatArray:
@@ -31,8 +33,11 @@ def log_loss(logits: FloatArray, labels: IntArray, weights: FloatArray, temperat
     return -float(weights @ log_p[np.arange(len(labels)), labels])
 
 
-def fit_temperature(logits: FloatArray, labels: IntArray, weights: FloatArray) -> float:
+def fit_temperature(logits: FloatArray, labels: IntArray, weights: FloatArray, n_people: int) -> float:
     """Return the temperature whose answers are the most likely ones.
+
+    A handful of people who happen to be told perfectly would ask for a temperature near 0. So one below 1, which makes
+    answers surer than the model's own, is believed as much as the number of people warrants; one above 1 always.
 
     Parameters
     ----------
@@ -42,12 +47,15 @@ def fit_temperature(logits: FloatArray, labels: IntArray, weights: FloatArray) -
         Their classes.
     weights : (n,) array
         See `even_weights`.
+    n_people : int
+        Whose answers these are.
     """
     if not len(labels) or not np.isfinite(logits).all():
         raise ConfigError(f"a temperature needs answers, all of them finite; got {len(labels)} answers")
 
     def loss(log_temperature: float) -> float:
-        return log_loss(logits, labels, weights, float(np.exp(log_temperature)))
+        surer = min(0.0, log_temperature) / DOUBT
+        return log_loss(logits, labels, weights, float(np.exp(log_temperature))) + 0.5 * surer**2 / n_people
 
     found = minimize_scalar(loss, bounds=(np.log(COLDEST), np.log(HOTTEST)), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))

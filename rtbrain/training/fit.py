@@ -141,7 +141,8 @@ def train_model(
 
 def temperature_of(model: BrainToken, validation: Sequence[TokenSequence], context_s: float) -> float:
     """Return the temperature for answers after ten seconds as well as after the whole context."""
-    return fit_temperature(*calibration_answers(model, validation, context_s))
+    n_people = len({each.person for each in validation})
+    return fit_temperature(*calibration_answers(model, validation, context_s), n_people)
 
 
 def calibration_answers(

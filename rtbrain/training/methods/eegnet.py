@@ -60,10 +60,8 @@ class EEGNetMethod:
         from rtbrain.training.plain_fit import PlainSettings, seeded, train_plain
 
         labels, truth = ([each.label for each in side] for side in (train, validation))
-        classes, weights = (
-            n_classes(train, validation),
-            even_weights([each.person for each in validation], np.array(truth)),
-        )
+        people = [each.person for each in validation]
+        classes, weights = n_classes(train, validation), even_weights(people, np.array(truth))
         known = [example.samples() for example in train]
         size = _usual_size(known)
         crops = _Crops(known, labels, size, self.paper.batch)
@@ -81,7 +79,7 @@ class EEGNetMethod:
                 return log_loss(_logits(own, held), np.array(truth), weights)
 
             epoch = train_plain(model, crops.epoch, loss, settings, np.random.default_rng(seed))
-            temperature = fit_temperature(_logits(model, held), np.array(truth), weights)
+            temperature = fit_temperature(_logits(model, held), np.array(truth), weights, len(set(people)))
 
         def answer(trials: Sequence[Conditioned], seconds: float | None) -> FloatArray:
             scores = _logits(model, [_windows(each, size, seconds) for each in trials])
