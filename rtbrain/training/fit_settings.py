@@ -61,17 +61,13 @@ def settings_for(
 ) -> TrainSettings:
     """Return how a preset is trained.
 
-    Where a model can count which state follows which, training begins near a good answer
-    (`rtbrain.training.head_start`): a third of the schedule's epochs is enough, and steps of its full size would first
-    leave it, so ours takes a tenth of them. With more states, such as those of several bands, it has the whole way to
-    go. The paper's models, which are twice as wide, take a twenty-fifth of the steps. They keep the paper's batch and
-    loss, but weigh classes by the data's own frequencies: the paper's alpha of 2 : 1 does that for its own set, and
-    elsewhere would lean towards one class.
+    Training begins near a good answer (`rtbrain.training.head_start`), and steps of the schedule's full size would
+    first leave it: ours takes a tenth of them, and the paper's models, which are twice as wide, a twenty-fifth. Those
+    keep the paper's batch and loss, but weigh classes by the data's own frequencies: the paper's alpha of 2 : 1 does
+    that for its own set, and elsewhere would lean towards one class.
     """
-    made = TrainSettings(model, context_s, epochs=max(1, schedule.epochs // 3), patience=schedule.patience)
+    made = TrainSettings(model, context_s, epochs=schedule.epochs, patience=schedule.patience)
     if name == "rtbrain":
-        ours = replace(made, batch=schedule.batch, weight_decay=0.1, smoothing=0.1)
-        if model.counts_pairs:
-            return replace(ours, learning_rate=0.1 * schedule.learning_rate)
-        return replace(ours, learning_rate=schedule.learning_rate, epochs=schedule.epochs)
+        rate = 0.1 * schedule.learning_rate
+        return replace(made, batch=schedule.batch, weight_decay=0.1, smoothing=0.1, learning_rate=rate)
     return replace(made, batch=paper.batch, loss=paper.loss, learning_rate=0.04 * schedule.learning_rate)

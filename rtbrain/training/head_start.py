@@ -3,11 +3,13 @@
 What a class does to a trial is small against what people differ by, so gradients of a few hundred trials are mostly
 noise, and from random weights a model needs many more steps than it has people to learn from. Three things are found
 in one pass each instead, on training people alone: units of the first feed-forward network that count which state
-follows which, the direction in which these counts tell the classes, and the classifier that reads it. The shape of
-the model stays as it is, and training goes on from there.
+follows which, the direction in which these counts tell the classes, and the classifier that reads it. With too many
+states to count pairs, as in several bands, the embedding itself begins with what each state and its attributes tell.
+The shape of the model stays as it is, and training goes on from there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.tokens.inputs import PADDING
 from rtbrain.training.batches import Batch
+from rtbrain.training.initial import positional
 from rtbrain.training.model import Block, BrainToken, blocked
 
 if TYPE_CHECKING:
@@ -39,12 +42,9 @@ def detect_pairs(model: BrainToken, batch: Batch) -> None:
     """Let units of the first feed-forward network start out as counters of one state after another.
 
     Which state a token has, and which the one before it, is read by least squares from what the network is given.
-    With more pairs than half of the units nothing is changed: random units then tell more than a few pairs.
     """
     settings, block = model.settings, _first(model)
     n_states = settings.vocabulary.size - 2
-    if not settings.counts_pairs:
-        return
     pairs = [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
     index, visible = blocked(batch.ids, settings)
     ids = torch.where(visible, batch.ids.gather(1, index.flatten(1)).view(index.shape), PADDING)
@@ -108,17 +108,92 @@ def point_at_classes(
         means.append((units * visible[..., None]).sum((1, 2)).double() / visible.sum((1, 2))[:, None])
         some.append(units[visible][::_EVERY].double())
     found = _logistic(torch.cat(means).numpy(), labels, people, settings.n_classes, seed)
-    # Of each class against the first: what all classes share tells nothing.
-    weights = torch.from_numpy((found.weights[1:] - found.weights[:1]) / found.spread)
+    weights = _between_classes(found)
     strength = (torch.cat(some) @ weights.T).std(0).clamp(min=1e-9)
-    drawn = torch.randn(settings.width, len(weights), generator=torch.Generator().manual_seed(seed))
-    # Orthogonal to each other, and of mean 0, or the next norm would take them off.
-    columns = torch.cat([torch.ones(settings.width, 1), drawn], 1).double()
-    direction = torch.linalg.qr(columns)[0][:, 1:]
     (tokens,) = _inputs(model, block.norm_feed_forward, batches[:1])
-    length = REACH * float(tokens.norm(dim=-1).mean())
     with torch.no_grad():
-        block.contract.weight += ((direction * length / strength) @ weights).float()
+        block.contract.weight += ((_directions(tokens, len(weights), seed) / strength) @ weights).float()
+
+
+def weigh_tokens(
+    model: BrainToken, batches: Sequence[Batch], labels: IntArray, people: Sequence[str], seed: int
+) -> None:
+    """Let the embedding start out adding to each token what its state and its attributes tell of the classes.
+
+    The embedding is linear in these, and CLS starts out with the mean over tokens: so this is the logistic regression
+    on pooled tokens, written into the weights that can say it. Parameters are those of `point_at_classes`.
+    """
+    embedding = model.embedding
+    parts = [_token_columns(model, batch) for batch in batches]
+    found = _logistic(
+        torch.cat([part.pooled() for part in parts]).numpy(), labels, people, model.settings.n_classes, seed
+    )
+    weights = _between_classes(found)
+    strength = torch.cat([part.scores(weights) for part in parts]).std(0).clamp(min=1e-9)
+    (tokens,) = _inputs(model, _first(model).norm_interaction, batches[:1])
+    free = positional(model.settings)
+    directions = _directions(tokens, len(weights), seed, free)
+    adds = ((directions / strength) @ weights).float()  # (width, columns)
+    size = model.settings.vocabulary.size
+    with torch.no_grad():
+        maps = [embedding.state, *embedding.terms]
+        for i, own in enumerate(maps):
+            assert isinstance(own, nn.Embedding)
+            own.weight += adds[:, i * size : (i + 1) * size].T
+        if embedding.attributes is not None:
+            embedding.attributes.weight += adds[:, len(maps) * size :]
+
+
+@dataclass(frozen=True)
+class _TokenColumns:
+    """What an embedding is linear in, of the crops of a batch: the state, each state's terms, and the attributes."""
+
+    ids: Tensor  # (B, T)
+    values: Tensor  # (B, T, a), standardised
+    terms: tuple[Tensor, ...]
+    """The factor (B, T) on each table of states: 1 for the states' own vectors, then the attributes of their terms."""
+    size: int
+    """Ids of a table."""
+
+    def pooled(self) -> Tensor:
+        """Return the means over the tokens of each crop, (B, columns)."""
+        there = (self.ids != PADDING).double()
+        count = there.sum(1, keepdim=True).clamp(min=1)
+        empty = torch.zeros(len(self.ids), self.size, dtype=torch.float64)
+        sums = [empty.scatter_add(1, self.ids, factor * there) for factor in self.terms]
+        return torch.cat([*sums, (self.values * there[..., None]).sum(1)], 1) / count
+
+    def scores(self, weights: Tensor) -> Tensor:
+        """Return what weights (rows, columns) make of every token, (tokens, rows)."""
+        there = self.ids != PADDING
+        ids, found = self.ids[there], self.values[there] @ weights[:, len(self.terms) * self.size :].T
+        for i, factor in enumerate(self.terms):
+            found = found + factor[there][:, None] * weights[:, i * self.size : (i + 1) * self.size].T[ids]
+        return found
+
+
+def _token_columns(model: BrainToken, batch: Batch) -> _TokenColumns:
+    embedding, ids = model.embedding, batch.ids
+    values = torch.zeros(*ids.shape, 0, dtype=torch.float64)
+    if batch.attributes is not None:
+        values = ((batch.attributes - embedding.centre) / embedding.spread).double()
+    factors = [torch.ones(ids.shape, dtype=torch.float64), *(values[..., column] for column in embedding.term_columns)]
+    return _TokenColumns(ids, values, tuple(factors), model.settings.vocabulary.size)
+
+
+def _between_classes(found: "LinearModel") -> Tensor:
+    """Return the weights of each class against the first, (classes - 1, columns): what all share tells nothing."""
+    return torch.from_numpy((found.weights[1:] - found.weights[:1]) / found.spread)
+
+
+def _directions(tokens: Tensor, n: int, seed: int, free: int = 0) -> Tensor:
+    """Return n random directions (width, n) of length REACH relative to the tokens'; the first `free` rows are 0."""
+    width = tokens.shape[-1] - free
+    drawn = torch.randn(width, n, generator=torch.Generator().manual_seed(seed))
+    # Orthogonal to each other, and of mean 0, or the next norm would take them off.
+    columns = torch.cat([torch.ones(width, 1), drawn], 1).double()
+    found = REACH * float(tokens.norm(dim=-1).mean()) * torch.linalg.qr(columns)[0][:, 1:]
+    return torch.cat([torch.zeros(free, n, dtype=torch.float64), found])
 
 
 def read_classes(model: BrainToken, features: Tensor, labels: IntArray, people: Sequence[str], seed: int) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.training.model import Block, BrainToken, angular_steps
+from rtbrain.training.model_settings import ModelSettings
 
 PAIRS = 8
 """Sines and cosines that tell neighbours apart: those of the highest frequencies."""
@@ -17,6 +18,13 @@ SHARPNESS = 15.0
 """Score of the neighbour meant, over that of tokens far away, before the softmax; of those beside it by 3 to 4."""
 VALUE_GAIN = 2.0
 _NEAR = 200
+
+
+def positional(settings: ModelSettings) -> int:
+    """Return how many of the first dimensions are kept for positions, free of content."""
+    if not settings.sees_neighbours:
+        return 0
+    return 2 * min(PAIRS, settings.head_width // 2, settings.width // 4)
 
 
 def look_at_neighbours(model: BrainToken) -> None:
@@ -28,7 +36,7 @@ def look_at_neighbours(model: BrainToken) -> None:
     settings, embedding = model.settings, model.embedding
     if not settings.sees_neighbours:
         return
-    n = 2 * min(PAIRS, settings.head_width // 2, settings.width // 4)
+    n = positional(settings)
     offsets = (-1, 1) if settings.heads > 2 else (-1,)
     first = model.blocks[0]
     assert isinstance(first, Block)

@@ -17,7 +17,7 @@ from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
 from rtbrain.training.calibrate import even_weights, log_loss
 from rtbrain.training.fit_settings import TrainSettings
-from rtbrain.training.head_start import detect_pairs, point_at_classes, read_classes
+from rtbrain.training.head_start import detect_pairs, point_at_classes, read_classes, weigh_tokens
 from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.losses import Adversary, class_weights, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.model import BrainToken
@@ -90,8 +90,11 @@ class Run:
         crops = [contexts(each, settings.context_s, most=_LOOKS) for each in self._train]
         rows = [row for row, own in enumerate(crops) for _ in own]
         whole = list(_batched([crop for own in crops for crop in own], rows, settings.batch))
-        detect_pairs(model, whole[0])
-        point_at_classes(model, whole, *self._told(whole), self._seed)
+        if settings.model.counts_pairs:
+            detect_pairs(model, whole[0])
+            point_at_classes(model, whole, *self._told(whole), self._seed)
+        else:
+            weigh_tokens(model, whole, *self._told(whole), self._seed)
         # Shorter ones as well, or the classifier would be far too sure of what it sees in the first seconds.
         lengths, rng = (settings.shortest_s, settings.context_s), np.random.default_rng(self._seed)
         seen = [*whole, *training_batches(self._train, settings.batch, lengths, rng, prefix_share=1.0)]

@@ -64,12 +64,26 @@ def test_units_fire_for_their_pair_of_states(name: str) -> None:
         assert units[1:, unit][there].mean() > 5 * units[1:, unit][~there].mean()
 
 
-def test_a_vocabulary_with_more_pairs_than_units_is_left_alone() -> None:
-    torch.manual_seed(0)
-    model = BrainToken(preset("rtbrain", (16, 16), 2))
-    before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    detect_pairs(model, collate([tokens(walk(64, 0, 0.5), 3)], [0]))
-    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+def test_what_states_and_attributes_tell_is_written_into_the_embedding_where_pairs_are_too_many() -> None:
+    settings = TrainSettings(preset("rtbrain", (16, 16), 2), context_s=60.0)
+    assert not settings.model.counts_pairs
+
+    def trial(person: int, label: int) -> TokenSequence:
+        rng = np.random.default_rng(10 * person + label)
+        own = tokens(rng.integers(32, size=600), 3, 10 * person + label)
+        # One state's level and one state's correlation; people differ by as much in the level of all states.
+        own.attributes[:, 1] += 0.5 * rng.standard_normal() + np.where(own.ids == 5, label - 0.5, 0)
+        own.attributes[:, 2] += np.where(own.ids == 20, label - 0.5, 0)
+        return TokenSequence(f"p{person}-{label}", f"p{person}", label, (own,))
+
+    train, validation, unseen = (
+        [trial(person, label) for person in range(first, first + n) for label in (0, 1)]
+        for first, n in ((0, 40), (100, 8), (200, 30))
+    )
+    run = Run(train, validation, settings, 0, ())
+    run.begin()
+    logits, rows = answers(run.best_model(), unseen, 60.0)
+    assert (logits.argmax(1) == np.array([each.label for each in unseen])[rows]).mean() > 0.85
 
 
 @pytest.mark.parametrize(("name", "classes"), [("rtbrain", 2), ("paper-text", 2), ("rtbrain", 3)])
