@@ -75,7 +75,7 @@ def by_bundle(name: str, order: TrainOrder, trials: Sequence[Trial], work: Path)
     began = time.monotonic()
     quiet = Listener(lambda text: print(f"  {text}", flush=True), lambda *_: None, lambda _: None)
     bundle = train_bundle(order, quiet)
-    corpus = tokenise_corpus(trials, bundle.templates, work / "tokens", 1)
+    corpus = tokenise_corpus(trials, bundle.templates, work / "tokens", order.workers)
     test = [trial for trial in trials if trial.subject in order.exclude]
     shape = preset(name, [len(maps) for maps in bundle.templates.maps], len(bundle.classes))
     asked = [sequence_of(each.name, each.subject, int(each.label or 0), corpus[each.name], shape) for each in test]
@@ -112,7 +112,7 @@ def by_occupancy(corpus: Corpus, trials: Sequence[Trial], test: Sequence[str]) -
 def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, object], list[str]]:
     """Simulate, train and ask; print the table, and return the figures and the targets that were missed."""
     began, root, work = time.monotonic(), folder / "set", folder / "work"
-    order = Order("neurolong", args.subjects, args.minutes, args.films, seed=args.seed, effect=args.effect)
+    order = Order("neurolong", args.subjects, args.minutes, args.films, args.form, seed=args.seed, effect=args.effect)
     made = simulate(order, root)
     best, config = made.optima[TASK], load_dataset_config(str(root / CONFIG))
     trials = choose(load(config), config.tasks[TASK], config.crop).trials
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, object], list
             context_s=best.seconds,
             epochs=args.epochs,
             exclude=test,
-            workers=1,
+            workers=args.workers,
             work=work,
             report=False,
         )
@@ -177,9 +177,11 @@ def main() -> int:
     parser.add_argument("--test", type=int, default=40, help="people, the last ones, that nothing is fitted to")
     parser.add_argument("--films", type=int, default=6, help="of each person; 6 give as many trials of both classes")
     parser.add_argument("--minutes", type=float, default=2.0, help="length of a film")
+    parser.add_argument("--form", default="small", help="of the recordings: small has 32 channels at 250 Hz")
     parser.add_argument("--effect", type=float, default=1.0, help="factor on what labels do")
     parser.add_argument("--seed", type=int, default=0, help="of the people")
     parser.add_argument("--epochs", type=int, help="at the most; by default the data set's")
+    parser.add_argument("--workers", type=int, default=2, help="processes that make tokens; training takes one thread")
     parser.add_argument("--presets", nargs="+", choices=PRESETS, default=PRESETS)
     parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
     args = parser.parse_args()
