@@ -1,5 +1,7 @@
 """The honest comparison of methods on a data set: the same folds for all, nobody on two sides of anything fitted."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose, find_root
 from rtbrain.training.datasets.identical import content_hash
 from rtbrain.training.evaluate_fold import FoldJob
-from rtbrain.training.evaluate_store import Answers, Slot, load_answers, slot_for
+from rtbrain.training.evaluate_store import Answers, Slot, described, load_answers, slot_for
 from rtbrain.training.evaluate_workers import run_folds
 from rtbrain.training.folds import Fold, audit, folds
 from rtbrain.training.methods import NUISANCE, Adaptation, Method, TokenNeed, for_task, table_mode
@@ -90,6 +92,15 @@ class Plan:
             "fold": asdict(fold),
             **({"foreign": self._fingerprints()} if self.foreign else {}),
         }
+
+    @property
+    def question(self) -> str:
+        """What is asked, whatever the recordings and the program answer; tables of two questions share no file."""
+        task = asdict(self.config.tasks[self.task])
+        about = (task, self.config.recipe.to_dict(), self.config.n_states, described(self.config.crop))
+        asked = ([described(method) for method in self.methods], described(self.config.protocol), self.optimistic)
+        often = (self.n_seeds, self.probed, self.once)
+        return hashlib.sha256(json.dumps([about, asked, often], sort_keys=True).encode()).hexdigest()
 
     def _fingerprints(self) -> list[tuple[str, str]]:
         return sorted((repr(need), fingerprint(templates)) for need, templates in self.foreign.items())

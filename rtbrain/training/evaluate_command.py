@@ -1,5 +1,6 @@
 """Evaluations of one or several data sets as a command asks for them: task by task, or with each other's templates."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,4 +98,6 @@ def evaluate_transfer(
         foreign = source.config.name != own.config.name
         used = with_templates_of(source, target, order.out / "cache", progress) if foreign else target
         cells += cells_of(evaluate_plan(own, used, order, progress), source.config.name)
-    return TransferTable(tuple(cells), "paper" if order.paper else "strict")
+    question = "/".join(each.question for each in (*(target for _, target in targets), *sources))
+    protocol = "paper" if order.paper else "strict"
+    return TransferTable(tuple(cells), protocol, hashlib.sha256(question.encode()).hexdigest())

@@ -13,11 +13,12 @@ from rtbrain import __version__
 from rtbrain.errors import SourceError
 from rtbrain.training.evaluate import Plan
 from rtbrain.training.evaluate_store import Answers
-from rtbrain.training.methods import REFERENCES
+from rtbrain.training.methods import METHODS, REFERENCES
 from rtbrain.training.methods.base import Attention
 from rtbrain.training.metrics import Answered, Difference, Interval, Scores, compare, numbered, score
 from rtbrain.training.nuisance import Audit, one_line
 from rtbrain.training.paper_figures import paper_ablation, paper_accuracy
+from rtbrain.training.table_files import stem_in
 from rtbrain.writing import replacing
 
 OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates, and choose the epoch of networks)"
@@ -74,6 +75,8 @@ class Evaluation:
     """Of the methods that have attention, one each."""
     title: str = ""
     """Of the data set; that of a simulated one says so."""
+    question: str = ""
+    """See `Plan.question`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -115,6 +118,7 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         rows=tuple(rows),
         looks=_looks(answers, classes),
         title=planned.config.title,
+        question=planned.question,
     )
 
 
@@ -181,16 +185,17 @@ def paper_figure(found: Evaluation, method: str) -> float | None:
     return None if percent is None else percent / 100
 
 
-def evaluation_stem(found: Evaluation) -> str:
-    """Return what the files of an evaluation are called, without their endings."""
+def evaluation_stem(found: Evaluation, folder: Path) -> str:
+    """Return what the files of an evaluation are called in a folder, without their endings."""
     kind = "harmonised" if found.harmonised else "raw"
     mode = "" if found.adaptation == "none" else f"-{found.adaptation}"
-    return f"{found.dataset}-{found.task}-{kind}-{found.protocol}{mode}"
+    parts = "-ablations" if any(row.method not in METHODS for row in found.rows) else ""
+    return stem_in(folder, f"{found.dataset}-{found.task}-{kind}-{found.protocol}{mode}{parts}", found.question)
 
 
 def write_evaluation(found: Evaluation, folder: Path) -> tuple[Path, Path]:
     """Write the JSON and the TSV file of an evaluation; return their paths."""
-    stem = evaluation_stem(found)
+    stem = evaluation_stem(found, folder)
     as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(as_json) as temporary:

@@ -48,7 +48,7 @@ def write_report(
     _add_folds(page, found)
     seeds = ", ".join(map(str, found.seeds))
     add_making(page, {"data set and task": f"{found.dataset}, {found.task}", "seeds": seeds, **(more or {})}, exhibits)
-    path = folder / f"{evaluation_stem(found)}.html"
+    path = folder / f"{evaluation_stem(found, folder)}.html"
     page.write(path)
     return path
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rtbrain.training.report_page import Page
 from rtbrain.training.report_parts import add_making
-from rtbrain.training.transfer_table import STEM, TransferTable
+from rtbrain.training.transfer_table import TransferTable, transfer_stem
 
 
 def write_transfer_report(table: TransferTable, folder: Path) -> Path:
@@ -42,6 +42,6 @@ def write_transfer_report(table: TransferTable, folder: Path) -> Path:
         "note",
     )
     add_making(page, {"protocol": table.protocol}, [])
-    path = folder / f"{STEM}-{table.protocol}.html"
+    path = folder / f"{transfer_stem(table, folder)}.html"
     page.write(path)
     return path

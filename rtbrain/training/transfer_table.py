@@ -10,9 +10,8 @@ from rtbrain import __version__
 from rtbrain.training.evaluate_table import Evaluation
 from rtbrain.training.metrics import Interval
 from rtbrain.training.paper_figures import paper_transfer
+from rtbrain.training.table_files import stem_in
 from rtbrain.writing import replacing
-
-STEM = "transfer"
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class TransferTable:
 
     cells: tuple[Cell, ...]
     protocol: str
+    question: str = ""
+    """See `Plan.question`; here of all sets, as targets and as sources."""
 
     @property
     def sources(self) -> list[str]:
@@ -90,9 +91,15 @@ def cells_of(found: Evaluation, source: str) -> list[Cell]:
     return made
 
 
+def transfer_stem(table: TransferTable, folder: Path) -> str:
+    """Return what the files of a transfer table are called in a folder, without their endings."""
+    return stem_in(folder, f"transfer-{table.protocol}", table.question)
+
+
 def write_transfer(table: TransferTable, folder: Path) -> tuple[Path, Path]:
     """Write the JSON and the TSV file of a transfer table; return their paths."""
-    as_json, as_tsv = folder / f"{STEM}-{table.protocol}.json", folder / f"{STEM}-{table.protocol}.tsv"
+    stem = transfer_stem(table, folder)
+    as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(as_json) as temporary:
         temporary.write_text(json.dumps(table.to_dict(), indent=1) + "\n", encoding="utf-8")

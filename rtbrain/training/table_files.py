@@ -1,0 +1,31 @@
+"""What tables are called in a folder that holds several: one that answers another question is never written over."""
+
+import json
+from itertools import count
+from pathlib import Path
+
+ENDINGS = ("json", "tsv", "html")
+
+
+def stem_in(folder: Path, stem: str, question: str) -> str:
+    """Return the name, without an ending, of the table that answers a question in a folder.
+
+    It is `stem`, or `stem-2`, `stem-3` and so on where tables of other questions have the names before. The same
+    question has the same name again: asked anew, its table is replaced.
+    """
+    for number in count(1):
+        name = stem if number == 1 else f"{stem}-{number}"
+        if _answers(folder, name, question):
+            return name
+    raise AssertionError("numbers do not end")
+
+
+def _answers(folder: Path, name: str, question: str) -> bool:
+    """Tell whether a name is free, or that of the question's own table."""
+    if not any((folder / f"{name}.{ending}").exists() for ending in ENDINGS):
+        return True
+    try:
+        values = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # whatever it is, it is not ours to write over
+        return False
+    return isinstance(values, dict) and values.get("question") == question

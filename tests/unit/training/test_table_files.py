@@ -1,0 +1,101 @@
+"""Tables in one folder: another question never writes over an earlier answer, the same one replaces its own."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rtbrain.training.dataset_config import Crop
+from rtbrain.training.evaluate import Plan, plan
+from rtbrain.training.evaluate_table import Evaluation, Row, write_evaluation
+from rtbrain.training.methods import ablations, methods_named
+from rtbrain.training.metrics import Scores
+from rtbrain.training.report_evaluation import write_report
+from rtbrain.training.transfer_table import TransferTable, write_transfer
+from rtbrain.training.trials import Found
+
+from .nuisance.planted import CONFIG, people
+
+METHODS = methods_named(["majority", "band-power"])
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    return people(6)
+
+
+def table(question: str, *methods: str, adaptation: str = "none") -> Evaluation:
+    scores = Scores(0.7, (0.5, 0.9), 0.69, (0.5, 0.9), 0.75, 0.1, ((3.0, 1.0), (1.0, 3.0)), {}, ((1.0, 0.7, 0.7),))
+    rows = tuple(Row(name, scores, {}, {"all": (0.7, (0.0, 1.0))}, {"seed 0, a": 0.7}) for name in methods)
+    return Evaluation(
+        dataset="lab",
+        task="group",
+        classes=("a", "b"),
+        protocol="strict",
+        adaptation=adaptation,
+        label="",
+        harmonised=False,
+        n_people=8,
+        n_trials=8,
+        seeds=(0,),
+        n_folds=2,
+        warmup_s=1.0,
+        nuisance="nuisance alone: 0.50",
+        rows=rows,
+        question=question,
+    )
+
+
+def test_a_table_of_other_methods_is_kept_beside_the_first(tmp_path: Path) -> None:
+    first, second = table("one", "majority"), table("two", "majority", "band-power")
+    for each in (first, second, first):
+        write_evaluation(each, tmp_path)
+        write_report(each, tmp_path)
+    stems = {path.stem for path in tmp_path.iterdir()}
+    assert stems == {"lab-group-raw-strict", "lab-group-raw-strict-2"}, "the same question has its own name again"
+    assert len(list(tmp_path.iterdir())) == 6
+    for stem, methods in (
+        ("lab-group-raw-strict", ["majority"]),
+        ("lab-group-raw-strict-2", ["majority", "band-power"]),
+    ):
+        kept = json.loads((tmp_path / f"{stem}.json").read_text())
+        assert [row["method"] for row in kept["rows"]] == methods
+        assert ("band-power" in (tmp_path / f"{stem}.html").read_text()) == ("band-power" in methods)
+
+
+def test_ablations_are_told_by_their_name(tmp_path: Path) -> None:
+    written = write_evaluation(table("one", "rtbrain", "rtbrain-lsa-only", adaptation="inductive"), tmp_path)
+    assert written[0].name == "lab-group-raw-strict-inductive-ablations.json"
+    assert write_evaluation(table("two", "rtbrain", adaptation="inductive"), tmp_path)[0].stem.endswith("-inductive")
+
+
+def test_what_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "lab-group-raw-strict.json").write_text("{")
+    (tmp_path / "lab-group-raw-strict-2.html").write_text("mine")
+    assert write_evaluation(table("one", "majority"), tmp_path)[0].name == "lab-group-raw-strict-3.json"
+
+
+def test_transfers_between_other_sets_are_kept(tmp_path: Path) -> None:
+    names = [write_transfer(TransferTable((), "strict", question), tmp_path)[0].name for question in ("a", "b", "a")]
+    assert names == ["transfer-strict.json", "transfer-strict-2.json", "transfer-strict.json"]
+
+
+def test_a_question_is_its_methods_seeds_probes_and_settings_but_not_its_recordings(found: Found) -> None:
+    def asked(config: object = CONFIG, methods: object = METHODS, **options: object) -> Plan:
+        return plan(config, found, methods, **options)  # type: ignore[arg-type]
+
+    plans = [
+        asked(),
+        asked(methods=methods_named(["majority"])),
+        asked(methods=ablations(["paper-text"])),
+        asked(n_seeds=2),
+        asked(optimistic=True),
+        asked(probed=["band-power"]),
+        asked(replace(CONFIG, n_states=5)),
+        asked(replace(CONFIG, crop=Crop(5.0))),
+        asked(replace(CONFIG, recipe=replace(CONFIG.recipe, warmup_ms=1500))),
+    ]
+    assert len({each.question for each in plans}) == len(plans)
+    fewer = replace(found, trials=found.trials[:-1])
+    assert plan(CONFIG, fewer, METHODS).question == plans[0].question
