@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ SECONDS = (10.0, 30.0, 60.0, 120.0)
 """After which answers are asked for, besides those of the whole trial."""
 
 Progress = Callable[[str, float], None]
+
+_PROBING = ("probes.py", "features.py", "filters.py", "lines.py", "spectrum.py")
+"""What probed answers rest on besides the program of their method: the probes, and what these measure by."""
 
 
 @dataclass(frozen=True)
@@ -218,13 +222,22 @@ def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
         own = []
         for method in planned.methods:
             if first or method.name not in planned.once:
-                rests_on = planned.rests_on(seed, fold) | ({"probed": True} if method.name in probed else {})
+                rests_on = planned.rests_on(seed, fold) | ({"probed": _probing()} if method.name in probed else {})
                 own.append((method, slot_for(folder, method, fold.name, seed, rests_on)))
         slots += [slot for _, slot in own]
         todo = tuple((method, slot) for method, slot in own if load_answers(slot) is None)
         if todo:
             jobs.append(_job(planned, out, seed, fold, todo, probed))
     return slots, jobs
+
+
+@cache
+def _probing() -> str:
+    """Return what tells these probes from others, which may ask otherwise: their text, as that of all programs."""
+    digest = hashlib.sha256()
+    for name in _PROBING:
+        digest.update(name.encode() + (Path(__file__).parent / "nuisance" / name).read_bytes())
+    return digest.hexdigest()
 
 
 def first_fold(planned: Plan, out: Path) -> FoldJob:

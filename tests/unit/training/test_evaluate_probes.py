@@ -7,7 +7,7 @@ import pytest
 
 from rtbrain.errors import ConfigError
 from rtbrain.training.dataset_config import Crop, Protocol
-from rtbrain.training.evaluate import evaluate, plan
+from rtbrain.training.evaluate import _jobs, _probing, evaluate, plan
 from rtbrain.training.evaluate_table import tabulate
 from rtbrain.training.methods import methods_named
 from rtbrain.training.nuisance import audit_task
@@ -38,6 +38,30 @@ def test_who_listens_to_the_filter_flips_and_the_table_says_so(tmp_path: Path) -
     assert rows["majority"].probes == {}
     assert "lines" not in rows["band-power"].probes, "nobody has lines to give"
     assert evaluate(planned, found, tmp_path) == answers, "probes are kept with the answers"
+
+
+def test_other_probes_ask_for_new_answers_of_those_who_are_probed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = plan(SET, people(12), methods_named(["majority", "band-power"]), n_seeds=2, probed=["band-power"])
+
+    def keys() -> dict[tuple[str, int], set[str]]:
+        found: dict[tuple[str, int], set[str]] = {}
+        for job in _jobs(planned, tmp_path)[1]:
+            for method, slot in job.todo:
+                found.setdefault((method.name, job.seed), set()).add(slot.key)
+        return found
+
+    before, read = keys(), Path.read_bytes
+    for name in ("probes.py", "features.py", "spectrum.py"):
+        _probing.cache_clear()
+        with monkeypatch.context() as changed:
+            changed.setattr(Path, "read_bytes", lambda path, own=name: read(path) + b"#" * (path.name == own))
+            after = keys()
+        assert {asked for asked in before if after[asked].isdisjoint(before[asked])} == {("band-power", 0)}, name
+        assert {asked for asked in before if after[asked] == before[asked]} == set(before) - {("band-power", 0)}
+    _probing.cache_clear()
+    assert keys() == before
 
 
 def test_methods_that_cost_much_are_run_once(tmp_path: Path) -> None:
