@@ -10,6 +10,7 @@ from rtbrain.cli_audit import audit
 from rtbrain.cli_corpus import tokenize
 from rtbrain.cli_dataset import DATASET, JSON, ROOT, TASKS, check_targets, to_screen, write_json
 from rtbrain.cli_options import Group
+from rtbrain.errors import SourceError
 
 
 @click.group(cls=Group)
@@ -30,7 +31,8 @@ data.add_command(tokenize)
 def check(dataset: str, root: Path | None, task: str | None, target: Path | None, nuisance: bool) -> None:
     """Report what a data set holds, what of it cannot be used, and whether length or anything else leaks its labels.
 
-    Ends with an error where the data are missing or nothing of them can be used; warnings alone are no error.
+    Ends with an error where data are missing, or a task cannot be trained or evaluated: a class without trials, more
+    folds than people, a band that the sampling rate cannot carry. Warnings alone are no error.
 
     Example: rtbrain data check --dataset mdd --root data/mdd
     """
@@ -46,3 +48,6 @@ def check(dataset: str, root: Path | None, task: str | None, target: Path | None
         show_check(found)
     if target is not None:
         write_json(found.to_dict(), target)
+    if found.errors:
+        listed = "".join(f"\n  {text}" for text in found.errors)
+        raise SourceError(f"{found.root}: cannot be used as it is, {len(found.errors)} error(s):{listed}")

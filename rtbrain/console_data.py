@@ -34,7 +34,8 @@ def show_check(found: DataCheck) -> None:
         _show_warnings(found)
     for text in found.notes:
         console.print(f"note: {escape(text)}")
-    console.print("no warnings" if not found.n_warnings else f"{found.n_warnings} warning(s), see above")
+    said = "no warnings" if not found.n_warnings else f"{found.n_warnings} warning(s), see above"
+    console.print(f"{said}; {len(found.errors)} error(s), see below" if found.errors else said)
 
 
 def _show_task(task: TaskCheck) -> None:

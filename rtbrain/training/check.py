@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
+from rtbrain.training.check_errors import empty_classes, impossible_bands, missing_recordings
 from rtbrain.training.check_report import ClassCount, DataCheck, FoldCount, Spread, TaskCheck
 from rtbrain.training.dataset_config import DatasetConfig, Task, better_fitting
 from rtbrain.training.datasets import choose, class_of, find_root, load
@@ -81,6 +82,7 @@ def check_dataset(
         warnings=(*warnings, *(_copy_warning(pair, person) for pair in copies)),
         notes=tuple(notes),
         tasks=tuple(tasks),
+        missing=tuple(missing_recordings(folder, config)),
     )
 
 
@@ -94,11 +96,12 @@ def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str]
     except RtbrainError as error:
         return TaskCheck(name, split, crop_s, refused=str(error), warnings=(f"cannot be used: {error}",))
     classes = _classes(task, whole.trials, used.trials, person)
-    warnings = [f"class {title!r} has no trial" for title, count in classes.items() if not count.trials]
+    errors = [*empty_classes(task, classes, found.trials), *impossible_bands(config.recipe, used.trials)]
+    warnings = []
     made, refused = _folds(used, config)
     if refused is not None:
         refused += better_fitting(config, root)
-        warnings.append(f"cannot be split: {refused}")
+        errors.append(f"cannot be split: {refused}")
     earlier, _ = _folds(whole, config)
     before = length_only(whole.trials, earlier, person) if earlier else None
     after = length_only(used.trials, made, person) if made else None
@@ -122,6 +125,7 @@ def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str]
         folds=tuple(_fold_count(fold, used.trials, task, person) for fold in made),
         refused=refused,
         problems=used.problems[len(found.problems) :],
+        errors=tuple(errors),
         warnings=tuple(warnings),
         notes=(note,) if cured and after is not None else (),
     )

@@ -61,6 +61,8 @@ class TaskCheck:
     """Why there are no trials or no folds."""
     problems: tuple[Problem, ...] = ()
     """Trials that belong to the task and cannot be used."""
+    errors: tuple[str, ...] = ()
+    """Why nothing can be trained or evaluated on it as it is."""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     audit: Audit | None = None
@@ -92,6 +94,13 @@ class DataCheck:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     tasks: tuple[TaskCheck, ...]
+    missing: tuple[str, ...] = ()
+    """Recordings that are not there, though files beside them are."""
+
+    @property
+    def errors(self) -> list[str]:
+        """Everything that must be mended before the set can be used as it is configured."""
+        return [*self.missing, *(f"task {task.name}: {text}" for task in self.tasks for text in task.errors)]
 
     @property
     def n_warnings(self) -> int:
@@ -101,4 +110,4 @@ class DataCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**asdict(self), "root": str(self.root), "n_warnings": self.n_warnings}
+        return {**asdict(self), "root": str(self.root), "errors": self.errors, "n_warnings": self.n_warnings}

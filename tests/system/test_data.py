@@ -161,6 +161,43 @@ class TestRefusals:
         assert "sub-09 is listed twice; remove one of the rows" in refused("data", "check", "--dataset", lab)
 
 
+class TestErrors:
+    """What could not be trained or evaluated ends with exit code 2, after all that was found."""
+
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            ("values: [patient]", "values: [patents]", "class 'ill' has no trial: none has group patents"),
+            ("folds: 2", "folds: 9", "k-fold needs at least 9 to leave out in turn and found 8"),
+            ("crop:", "recipe: {bands: [{name: a, low_hz: 1, high_hz: 140}]}\ncrop:", "at least 350 Hz are needed"),
+        ],
+    )
+    def test_what_no_model_can_be_trained_on(self, lab: Path, old: str, new: str, said: str) -> None:
+        lab.write_text(LAB.replace(old, new))
+        assert said in refused("data", "check", "--dataset", lab, "--no-audit")
+        found = invoke("data", "check", "--dataset", lab, "--no-audit", "--json", "-")
+        assert found.exit_code == 2
+        (error,) = json.loads(found.stdout)["errors"]
+        assert said in error
+
+    @pytest.mark.parametrize("link", [False, True])
+    def test_a_missing_recording_with_its_sidecars(self, lab: Path, tmp_path: Path, link: bool) -> None:
+        folder = tmp_path / "bids/sub-03/eeg"
+        for name in ("sub-03_task-rest_events.tsv", "sub-03_task-rest_run-2_channels.tsv"):
+            write_table(folder / name, "onset duration" if "events" in name else "name type")
+        (folder / "sub-03_task-rest_run-2_eeg.json").write_text("{}")
+        if link:
+            (folder / "sub-03_task-rest_run-2_eeg.edf").symlink_to(tmp_path / "not-fetched")
+        message = refused("data", "check", "--dataset", lab, "--no-audit")
+        assert f"{folder / 'sub-03_task-rest_run-2_eeg'}: the recording is missing" in message
+        assert "sub-03_task-rest_run-2_channels.tsv and sub-03_task-rest_run-2_eeg.json are there" in message
+        assert "1 error(s)" in message, "the other recording has its events"
+        lab.write_text(LAB.replace("root: bids", "root: bids\noptions: {task: [other, rest]}"))
+        assert "is missing" in refused("data", "check", "--dataset", lab, "--no-audit")
+        (folder / "sub-03_task-walk_events.tsv").write_text("onset\n")
+        assert "walk" not in refused("data", "check", "--dataset", lab, "--no-audit"), "nobody asks for it"
+
+
 @pytest.mark.slow
 def test_the_lengths_of_seed_are_found_and_cured(tmp_path: Path) -> None:
     """The clips' true lengths, as short as they can be: CB1 and 61 others, a tenth of a second for a second."""

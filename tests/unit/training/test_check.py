@@ -7,7 +7,9 @@ from shutil import copyfile
 import numpy as np
 import pytest
 
+from rtbrain.conditioning.filters import Band, NotchSettings
 from rtbrain.errors import ConfigError, SourceError
+from rtbrain.pipeline import Recipe
 from rtbrain.training.check import check_dataset
 from rtbrain.training.check_report import DataCheck
 from rtbrain.training.dataset_config import CONFIGS, Crop, DatasetConfig, Protocol, better_fitting, load_dataset_config
@@ -141,7 +143,7 @@ def test_a_set_too_small_for_its_folds_says_so(root: Path) -> None:
     assert task.folds == ()
     assert task.length_after is None
     assert "needs at least 20" in str(task.refused)
-    assert found.n_warnings == 1
+    assert (found.errors, found.n_warnings) == ([f"task ec: cannot be split: {task.refused}"], 0)
 
 
 def test_the_configuration_that_a_set_brings_along_is_told(root: Path) -> None:
@@ -151,7 +153,7 @@ def test_the_configuration_that_a_set_brings_along_is_told(root: Path) -> None:
     hint = f"; this folder has a configuration that fits it: --dataset {own}"
     (task,) = check(root, config(n_folds=20)).tasks
     assert str(task.refused).endswith(hint)
-    assert task.warnings[0].endswith(hint)
+    assert task.errors[0].endswith(hint)
     assert better_fitting(load_dataset_config(str(own)), root) == "", "it is the one in use"
     own.write_text("name: [", encoding="utf-8")
     assert "configuration that fits" not in str(check(root, config(n_folds=20)).tasks[0].refused)
@@ -169,10 +171,35 @@ def test_a_task_without_trials_is_a_warning_and_without_any_an_error(root: Path)
         check(root, task="nap")
 
 
-def test_a_class_without_trials_is_a_warning(tmp_path: Path) -> None:
+def test_a_class_whose_trials_are_all_too_short_is_an_error(root: Path) -> None:
+    for i in range(5):
+        write(root, f"H S{i} EC", i, seconds=8)
+    (error,) = check(root, config(crop=Crop(seconds=7))).errors
+    assert "class 'MDD' has no trial: its 5 are shorter than the crop; shorten `crop`" in error
+
+
+def test_filters_that_the_rate_cannot_carry_are_errors(root: Path) -> None:
+    sound = config()
+    band = replace(sound.recipe.bands[0], name="fast", low_hz=60.0, high_hz=130.0)
+    recipes = {
+        "band fast (60 to 130 Hz); at least 325 Hz are needed": Recipe(bands=(Band(), band)),
+        "a notch at 200 Hz needs a rate above 400 Hz, not 250 Hz": Recipe(notch=NotchSettings(hz=200.0)),
+    }
+    for said, recipe in recipes.items():
+        (error,) = check(root, replace(sound, recipe=recipe)).errors
+        assert said in error
+        assert "10 of 10 trials have 250 Hz, such as H S0 EC; lower that frequency" in error
+    assert check(root, sound).errors == []
+
+
+def test_a_class_without_trials_is_an_error(tmp_path: Path) -> None:
     for i in range(6):
         write_edf(tmp_path / f"H S{i} EC.edf", samples(1000) + i, NAMES)
-    assert "class 'MDD' has no trial" in check(tmp_path).tasks[0].warnings
+    (error,) = check(tmp_path).errors
+    assert error.startswith(
+        "task ec: class 'MDD' has no trial: none has group MDD, where condition is EC, and the set's "
+    )
+    assert "values of group are H; correct the task's `classes`" in error
     (task,) = check_dataset(config(), tmp_path, "ec").tasks
     assert task.audit is None
     assert task.notes == ("no nuisance audit: all usable trials are of one class",)

@@ -1,0 +1,87 @@
+"""What makes a data set unfit for training and evaluation as it is: without mending it, neither gives an answer."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rtbrain.conditioning.filters import design
+from rtbrain.errors import RateError
+from rtbrain.pipeline import Recipe
+from rtbrain.training.check_report import ClassCount
+from rtbrain.training.dataset_config import ClassRule, DatasetConfig, Task
+from rtbrain.training.datasets.bids_files import bids_recordings, entities_of
+from rtbrain.training.trials import Trial
+
+SIDECARS = ("events.tsv", "channels.tsv", "eeg.json")
+"""They are written for a recording, and stay behind where it was not copied."""
+_BIDS_TASKS: dict[str, tuple[str, ...]] = {"bids": (), "neurolong": ("neurolong",), "nssi": ("B1", "B2")}
+"""Readers of BIDS folders, and the recordings that they read unless the options say otherwise; none stands for all."""
+_MOST = 6
+
+
+def missing_recordings(root: Path, config: DatasetConfig) -> list[str]:
+    """Return, for a BIDS folder, the recordings that are not there though files beside them are."""
+    if config.reader not in _BIDS_TASKS:
+        return []
+    asked = config.options.get("task", _BIDS_TASKS[config.reader])
+    there = [file.entities for file in bids_recordings(root) if file.path.exists()]  # a link may lead nowhere
+    missing: dict[Path, list[str]] = defaultdict(list)
+    for ending in SIDECARS:
+        for path in sorted(root.glob(f"sub-*/**/eeg/sub-*_{ending}")):
+            own = entities_of(path)
+            wanted = not asked or own.get("task", asked[0]) in asked
+            if wanted and not any(own.items() <= entities.items() for entities in there):
+                missing[path.with_name(path.name.removesuffix(f"_{ending}"))].append(path.name)
+    return [
+        f"{stem}_eeg: the recording is missing (.edf, .bdf, .vhdr or .set), though {' and '.join(beside)} "
+        f"{'is' if len(beside) == 1 else 'are'} there; copy it from its origin, or remove what belongs to it"
+        for stem, beside in sorted(missing.items())
+    ]
+
+
+def empty_classes(task: Task, counts: Mapping[str, ClassCount], trials: Sequence[Trial]) -> list[str]:
+    """Return which classes no trial belongs to, and why; `trials` are all of the set."""
+    seen = sorted({str(trial.fields[task.label]) for trial in trials if task.label in trial.fields})
+    values = ", ".join(seen[:_MOST]) + (" and others" if len(seen) > _MOST else "")
+    said = []
+    for rule in task.classes:
+        if counts[rule.name].trials:
+            continue
+        if short := counts[rule.name].too_short:
+            why = f"its {short} are shorter than the crop; shorten `crop` in the configuration"
+        else:
+            where = "".join(f", where {name} is {value}" for name, value in task.where.items())
+            why = (
+                f"none has {task.label} {_wanted(rule)}{where}, and the set's values of {task.label} are {values}; "
+                "correct the task's `classes` in the configuration, or add such recordings"
+            )
+        said.append(f"class {rule.name!r} has no trial: {why}")
+    return said
+
+
+def _wanted(rule: ClassRule) -> str:
+    if rule.values:
+        return " or ".join(str(value) for value in rule.values)
+    ends = [("above", rule.above), ("up to", rule.upto)]
+    return " and ".join(f"{word} {value:g}" for word, value in ends if value is not None)
+
+
+def impossible_bands(recipe: Recipe, trials: Sequence[Trial]) -> list[str]:
+    """Return which of the recipe's filters the recordings' sampling rates cannot carry."""
+    return list(dict.fromkeys(_impossible(recipe, trials)))
+
+
+def _impossible(recipe: Recipe, trials: Sequence[Trial]) -> Iterator[str]:
+    by_rate: dict[float, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        if "rate_hz" in trial.facts:
+            by_rate[float(trial.facts["rate_hz"])].append(trial)
+    for rate_hz, own in sorted(by_rate.items()):
+        for band in recipe.bands:
+            try:
+                design(band, recipe.notch, rate_hz, edges=recipe.harmonise)
+            except RateError as error:
+                yield (
+                    f"{error}, and {len(own)} of {len(trials)} trials have {rate_hz:g} Hz, such as {own[0].name}; "
+                    "lower that frequency in the configuration's `recipe`, or leave these out"
+                )
