@@ -29,14 +29,15 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
     """Tell how much of the class is told by what is not brain.
 
     Classifiers see only length, layout, header, gain, band edges, mains, lines and amplifier floor, and are scored on
-    people that they have not seen. The result is stored with the data set, to stand beside every accuracy on it.
+    people that they have not seen. The result is kept in your cache, to stand beside every accuracy on the set.
 
     Example: rtbrain data audit --dataset mdd --root data/mdd --png audit.png
     """
     from rtbrain.console import progress_bar
+    from rtbrain.training.audit_store import keep_audit
     from rtbrain.training.dataset_config import better_fitting, load_dataset_config
     from rtbrain.training.datasets import find_root, load
-    from rtbrain.training.nuisance import audit_task, save_audit
+    from rtbrain.training.nuisance import audit_task
 
     check_targets(target, png)
     config = load_dataset_config(dataset)
@@ -51,7 +52,7 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
         except ConfigError as error:  # no trial is long enough, or they cannot be split
             raise ConfigError(f"{error}{better_fitting(config, folder)}") from error
         audits.append(done)
-        stored = save_audit(done, folder)
+        stored = keep_audit(done, folder)
         if not to_screen(target):
             show_audit(done)
             click.echo(f"stored in {stored}")

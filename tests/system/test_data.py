@@ -14,6 +14,7 @@ from rtbrain.training.datasets.seed import FIRST
 from tests.recording_writers import samples, write_edf
 from tests.system.test_cli import invoke, refused
 from tests.unit.training.datasets.bids_writer import write_recording, write_table
+from tests.unit.training.evaluation_cases import write_people
 
 SEED_S = [235, 233, 206, 238, 185, 195, 237, 216, 265, 237, 235, 233, 235, 238, 206]
 SEED_LABELS = [1, 0, -1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 0, 1, -1]
@@ -25,6 +26,15 @@ tasks:
   group: {label: group, classes: [{name: well, values: [control]}, {name: ill, values: [patient]}]}
 protocol: {split: k-fold, folds: 2}
 crop: {seconds: 2}
+"""
+PEOPLE = """
+name: lab
+reader: bids
+root: bids
+tasks:
+  group: {label: group, classes: [{name: slow, values: [slow]}, {name: fast, values: [fast]}]}
+protocol: {split: k-fold, folds: 2}
+crop: {start_s: 1, seconds: 13}
 """
 
 
@@ -196,6 +206,26 @@ class TestErrors:
         assert "is missing" in refused("data", "check", "--dataset", lab, "--no-audit")
         (folder / "sub-03_task-walk_events.tsv").write_text("onset\n")
         assert "walk" not in refused("data", "check", "--dataset", lab, "--no-audit"), "nobody asks for it"
+
+
+def test_a_read_only_set_is_checked_and_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_people(tmp_path / "bids")
+    (tmp_path / "lab.yaml").write_text(PEOPLE)
+    folders = [tmp_path / "bids", *(path for path in (tmp_path / "bids").rglob("*") if path.is_dir())]
+    before = sorted((tmp_path / "bids").rglob("*"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        for command in ("check", "audit"):
+            done = invoke("data", command, "--dataset", tmp_path / "lab.yaml")
+            assert done.exit_code == 0, done.output
+            assert sorted((tmp_path / "bids").rglob("*")) == before
+            (kept,) = (tmp_path / "cache").rglob("lab-group.json")
+            kept.unlink()
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
 
 
 @pytest.mark.slow

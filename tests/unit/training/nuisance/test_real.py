@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from rtbrain.cli import main
 from rtbrain.sources.recording import open_recording
+from rtbrain.training.audit_store import audit_folder
 from rtbrain.training.dataset_config import ClassRule, Crop, DatasetConfig, Protocol, Task, load_dataset_config
 from rtbrain.training.datasets import choose, load
 from rtbrain.training.datasets.edf_facts import edf_facts
@@ -149,7 +150,8 @@ def test_what_was_planted_in_a_simulated_set_is_found_from_the_shell(
     dataset = folder / "rtbrain.yaml"
     done = shell("data", "audit", "--dataset", dataset, "--task", "eo", "--json", out, "--png", png)
     (found,) = json.loads(out.read_text(encoding="utf-8"))
-    assert (folder / "rtbrain-audit" / "mdd-eo.json").is_file()
+    assert not (folder / "rtbrain-audit").exists(), "nothing is written into a set's folder"
+    assert f"stored in {audit_folder(folder)}" in done.output
     assert png.is_file()
     alarms = {score["group"] for score in found["scores"] if score["finding"] == "alarm"}
     assert (group in alarms) if group else not alarms
