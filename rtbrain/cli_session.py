@@ -68,6 +68,7 @@ def session_replay(
     states = found.of("state")
     if not states:
         raise SourceError(f"run {found.run} in {folder} made no decision; `rtbrain session check` tells what it holds")
+    asked = None if at_s is None else found.decision_at(at_s)
     try:
         again = Again(found, bundle_of(found, bundle))
     except ConfigError as error:
@@ -76,14 +77,13 @@ def session_replay(
         click.echo(f"without attention: {error}", err=True)
         again = None
     worst = 0.0
-    if at_s is not None:
-        state = min(states, key=lambda each: abs(each["signal_s"] - at_s))
-        looked = None if again is None else again.look(state)
+    if asked is not None:
+        looked = None if again is None else again.look(asked)
         worst = 0.0 if looked is None else looked.difference
         if as_json:
-            click.echo(json.dumps(shown.as_json(state, looked)))
+            click.echo(json.dumps(shown.as_json(asked, looked)))
         else:
-            shown.show_decision(state, looked)
+            shown.show_decision(asked, looked)
     elif as_json:
         for state in shown.some(states, every_s):
             looked = None if again is None else again.look(state)

@@ -22,6 +22,8 @@ from rtbrain.tokens.inputs import Inputs, TokenInputs, Vocabulary
 
 TOLERANCE: Final = 1e-4
 """Largest difference between a logged probability and the one that is computed again."""
+_END_TOLERANCE_S: Final = 0.05
+"""The end may be asked for as it is printed, rounded."""
 
 Message = dict[str, Any]
 
@@ -74,6 +76,23 @@ class Session:
     def of(self, topic: str) -> list[Message]:
         """Return the messages of a topic."""
         return [each for each in self.messages if each["topic"] == topic]
+
+    def decision_at(self, at_s: float) -> Message:
+        """Return the decision nearest to a second of signal.
+
+        Raises
+        ------
+        ConfigError
+            The session ended before.
+        """
+        states = self.of("state")
+        end_s = max(each["signal_s"] for each in states)
+        if at_s > end_s + _END_TOLERANCE_S:
+            raise ConfigError(
+                f"there is no decision at {at_s:g} s: run {self.run} ends at {end_s:.2f} s; ask for a second before "
+                "that, or name another run by --run"
+            )
+        return min(states, key=lambda each: abs(each["signal_s"] - at_s))
 
     def doubts(self) -> dict[str, int]:
         """Return for each reason not to trust how many decisions it held for; numbers within it do not count."""
