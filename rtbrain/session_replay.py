@@ -17,7 +17,7 @@ from rtbrain.decoder.find import SHIPPED, bundles_in, find_bundle
 from rtbrain.decoder.whole import WholeModel
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
 from rtbrain.messages import UNLABELLED, FloatArray, IntArray, Tokens
-from rtbrain.sinks.session_check import read_session
+from rtbrain.sinks.session_check import read_run
 from rtbrain.tokens.inputs import Inputs, TokenInputs, Vocabulary
 
 TOLERANCE: Final = 1e-4
@@ -124,21 +124,12 @@ def load_session(folder: Path, run: str | None = None) -> Session:
     SourceError
         There is no such run, or it ended before the decoder knew its stream.
     """
-    runs: dict[str, list[Message]] = {}
-    name = ""
-    for record in read_session(folder):
-        if "message" in record:
-            runs.setdefault(name, []).append(record["message"])
-        else:
-            name = record["run"]
-            runs.setdefault(name, [])
-    wanted = run if run is not None else max(runs)
-    if wanted not in runs:
-        raise SourceError(f"{folder} has no run {wanted!r}; it has {', '.join(sorted(runs))}")
-    meta = next((each for each in runs[wanted] if each["topic"] == "meta"), None)
+    name, read = read_run(folder, run)
+    messages = list(read)
+    meta = next((each for each in messages if each["topic"] == "meta"), None)
     if meta is None:
-        raise SourceError(f"run {wanted} in {folder} ended before its stream was found; nothing was decoded in it")
-    return Session(wanted, meta, runs[wanted])
+        raise SourceError(f"run {name} in {folder} ended before its stream was found; nothing was decoded in it")
+    return Session(name, meta, messages)
 
 
 def bundle_of(session: Session, given: str | None = None) -> Bundle:

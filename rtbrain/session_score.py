@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from rtbrain.errors import SourceError
 from rtbrain.session_truth import SessionTruth, TrueStretch
-from rtbrain.sinks.session_check import read_session
+from rtbrain.sinks.session_check import read_run
 
 STEADY_S: Final = 3.0
 """A change has been followed once the answer is the new state and stays so for this long, or to the stretch's end."""
@@ -77,13 +77,8 @@ def read_decisions(folder: Path, from_s: float = 0.0) -> tuple[list[Said], int]:
         There is no decision, or the stream was connected anew: then its seconds are not those of the truth.
     """
     found: list[Said] = []
-    tokens, run, broken_s = 0, None, None
-    for record in read_session(folder):
-        if "message" not in record:
-            if record["run"] != run:
-                found, tokens, run, broken_s = [], 0, record["run"], None
-            continue
-        message: dict[str, Any] = record["message"]
+    tokens, broken_s = 0, None
+    for message in read_run(folder)[1]:
         if message["topic"] == "token":
             tokens += 1
         elif message["topic"] == "state":

@@ -72,8 +72,37 @@ def session_files(folder: Path) -> list[Path]:
 def read_session(folder: Path) -> Iterator[dict[str, Any]]:
     """Give all sound records in order; those with a "message" are messages, the others begin a file."""
     for path in session_files(folder):
-        with path.open("rb") as file:
-            yield from (record for line in file if (record := record_of(line)) is not None)
+        yield from _records(path)
+
+
+def read_run(folder: Path, run: str | None = None) -> tuple[str, Iterator[dict[str, Any]]]:
+    """Return a run's name and its messages in order: of the newest run, or of the one that is named.
+
+    Raises
+    ------
+    SourceError
+        There is no such run.
+    """
+    runs: dict[str, list[Path]] = {}
+    for path in session_files(folder):
+        name = _NAME.fullmatch(path.name)
+        assert name is not None
+        runs.setdefault(name["run"], []).append(path)
+    wanted = run if run is not None else max(runs, key=lambda each: _age(each, runs[each]))
+    if wanted not in runs:
+        raise SourceError(f"{folder} has no run {wanted!r}; it has {', '.join(sorted(runs))}")
+    records = (record for path in runs[wanted] for record in _records(path))
+    return wanted, (record["message"] for record in records if "message" in record)
+
+
+def _age(run: str, files: list[Path]) -> tuple[str, int, str]:
+    """Return what sorts runs by age: the second in their names, and within one when they were last written to."""
+    return run.partition("-")[0], max(path.stat().st_mtime_ns for path in files), run
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        yield from (record for line in file if (record := record_of(line)) is not None)
 
 
 def check_session(folder: Path) -> SessionReport:
