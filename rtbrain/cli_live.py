@@ -19,7 +19,9 @@ from rtbrain.cli_options import PATH, STREAM, UNIT, on_signals
 @click.option("--stop", "stop_s", type=click.FloatRange(0), help="Second to stop at.  [default: the end]")
 @click.option("--faults", "script", type=PATH, help="YAML script of what goes wrong; see configs/faults.yaml.")
 @click.option("--wait", is_flag=True, help="Begin once somebody listens.")
-@click.option("--source-id", default="", help="Id of the stream.  [default: one for this name and machine]")
+@click.option(
+    "--source-id", default="", help="Id of the stream.  [default: one for this name and machine, its own if others run]"
+)
 @click.option("--network", is_flag=True, help="Let other machines see the stream, which LSL sends in clear.")
 @UNIT
 @STREAM
@@ -67,7 +69,10 @@ def replay(
         def show(_: ReplayReport, at_s: float) -> None:
             progress(f"sending {name}", (at_s % source.duration_s) / source.duration_s)
 
-        done = Replay(source, settings, faults, markers, stop, show).run()
+        def warn(text: str) -> None:
+            click.echo(f"warning: {text}", err=True)
+
+        done = Replay(source, settings, faults, markers, stop, show, tell=warn).run()
     click.echo(
         f"{'stopped after' if done.stopped else 'sent'} {done.samples} samples and {done.markers} markers, "
         f"{done.passes} whole pass(es); no chunk was later than {1000 * done.latest_s:.1f} ms"

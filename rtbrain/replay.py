@@ -46,7 +46,7 @@ class ReplaySettings:
     wait: bool = False
     """Begin once somebody listens."""
     source_id: str = ""
-    """Left out: one that stays the same for this name on this machine."""
+    """Left out: one for this name on this machine, the same again after a restart; see `rtbrain.replay_id`."""
 
 
 @dataclass
@@ -102,6 +102,8 @@ class Replay:
     progress: Callable[[ReplayReport, float], None] = lambda report, at_s: None
     """Is told what was sent so far, and the second of signal."""
     clock: Clock = field(default_factory=Clock)
+    tell: Callable[[str], None] = lambda text: None
+    """Is told in words what the user should know."""
 
     def run(self) -> ReplayReport:
         """Send the recording, once or again and again; return what was sent."""
@@ -111,6 +113,11 @@ class Replay:
         outlets = Outlets(info, settings.name, settings.source_id, settings.speed, base_s, self.faults.disconnect)
         steps = self.schedule(report)
         try:
+            if outlets.second:
+                self.tell(
+                    f"another replay called {settings.name!r} runs on this machine; who listens to this one must ask "
+                    f"for source_id={outlets.source_id}, or stop it and choose another --name"
+                )
             first = next(steps)  # read before the time starts
             while settings.wait and not outlets.heard():
                 self._sleep_until(self.clock.now() + SLICE_S)

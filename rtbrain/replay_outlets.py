@@ -1,6 +1,5 @@
 """The streams of a replay on the network: the EEG, which a fault script may take away and bring back, and markers."""
 
-import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -10,6 +9,7 @@ import pylsl
 from rtbrain.faults import Disconnect
 from rtbrain.injection import positions
 from rtbrain.messages import FloatArray, StreamInfo
+from rtbrain.replay_id import ReplayId
 
 UNITS: Final = {"V": "volts", "mV": "millivolts", "uV": "microvolts", "nV": "nanovolts", "unknown": ""}
 """How XDF's conventions write units."""
@@ -26,7 +26,7 @@ class Outlets:
     info : StreamInfo
         What the EEG says about itself.
     name, source_id : str
-        Of the EEG; an empty id is replaced by one that stays the same for this name on this machine.
+        Of the EEG; an empty id is replaced by one for this name on this machine, see `ReplayId`.
     speed, base_s : float
         Stamps advance so many times as fast as the clock, from this LSL time on.
     disconnects : sequence of Disconnect
@@ -43,17 +43,23 @@ class Outlets:
         disconnects: Sequence[Disconnect] = (),
     ) -> None:
         self._info, self._name, self._speed, self._base_s = info, name, speed, base_s
-        self._source_id = source_id or f"rtbrain-replay-{name}-{socket.gethostname()}"
         self._disconnects = sorted(disconnects, key=lambda each: each.at_s)
         for each in self._disconnects:
             positions(info, each.without)  # refuses channels that are not there
+        self._id = None if source_id else ReplayId(name)
+        self.source_id = source_id if self._id is None else self._id.text
         self._back: Disconnect | None = None
         """After which disconnection the present stream came; None for the first one."""
         self._eeg: Any = None
         self._open()
-        texts = pylsl.StreamInfo(name + MARKERS, "Markers", 1, 0.0, "string", self._source_id + MARKERS)
+        texts = pylsl.StreamInfo(name + MARKERS, "Markers", 1, 0.0, "string", self.source_id + MARKERS)
         self._describe(texts)
         self._texts: Any = pylsl.StreamOutlet(texts)
+
+    @property
+    def second(self) -> bool:
+        """Tell whether the usual id was taken: by a replay of this name that runs on this machine."""
+        return self._id is not None and self._id.number > 1
 
     def heard(self) -> bool:
         """Tell whether somebody listens to the EEG."""
@@ -82,9 +88,11 @@ class Outlets:
     def close(self) -> None:
         """Take both streams off the network."""
         self._eeg = self._texts = None  # pylsl's objects end with their last reference
+        if self._id is not None:
+            self._id.release()
 
     def _open(self) -> None:
-        back, info, source_id = self._back, self._info, self._source_id
+        back, info, source_id = self._back, self._info, self.source_id
         self._picks = positions(info, ())
         if back is not None:
             kept = [i for i, name in enumerate(info.channels) if name not in back.without]

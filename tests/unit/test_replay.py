@@ -1,7 +1,10 @@
 """A recording becomes an amplifier: every sample, at its time, with its stamp, gaps and markers."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from subprocess import PIPE
 
 import numpy as np
 import pylsl
@@ -11,6 +14,8 @@ from rtbrain.errors import ConfigError
 from rtbrain.faults import Disconnect, Faults
 from rtbrain.messages import Break, Chunk, StreamInfo
 from rtbrain.replay import Clock, Replay, ReplayReport, ReplaySettings
+from rtbrain.replay_id import ReplayId
+from rtbrain.replay_outlets import Outlets
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.lsl import LslSettings, LslSource
 from rtbrain.sources.markers import Marker
@@ -194,6 +199,47 @@ class TestOverLsl:
         script = Faults(disconnect=(Disconnect(1.0, 1.0, without=("XX",)),))
         with pytest.raises(ConfigError, match="XX"):
             Replay(even(10, 10.0), ReplaySettings(lsl.name()), script).run()
+
+
+class TestSourceId:
+    def test_replays_of_one_name_at_a_time_differ_and_a_restarted_one_is_the_same(self):
+        name, info = lsl.name(), StreamInfo(250.0, NAMES, "uV")
+        first, second = (Outlets(info, name, "", 1.0, 0.0) for _ in range(2))
+        assert first.source_id.startswith(f"rtbrain-replay-{name}-")
+        assert (first.second, second.second) == (False, True)
+        assert second.source_id == f"{first.source_id}-2"
+        first.close()
+        again = Outlets(info, name, "", 1.0, 0.0)
+        assert again.source_id == first.source_id
+        for each in (second, again):
+            each.close()
+        given = [Outlets(info, name, "mine", 1.0, 0.0) for _ in range(2)]
+        assert [each.source_id for each in given] == ["mine", "mine"]
+
+    def test_another_process_has_another_and_gives_it_back_however_it_ends(self):
+        name = lsl.name()
+        code = f"from rtbrain.replay_id import ReplayId; print(ReplayId({name!r}).text, flush=True); input()"
+        with subprocess.Popen([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, text=True) as process:
+            theirs = process.stdout.readline().strip()
+            mine = ReplayId(name)
+            process.kill()
+        assert mine.text == f"{theirs}-2"
+        again = ReplayId(name)
+        assert again.text == theirs
+        for each in (mine, again):
+            each.release()
+
+    def test_who_replays_the_same_name_is_told(self):
+        name, told, time = lsl.name(), [], FakeTime()
+        taken = ReplayId(name)
+        Replay(even(10, 10.0), ReplaySettings(name), clock=time.clock, tell=told.append).run()
+        assert told == [
+            f"another replay called {name!r} runs on this machine; who listens to this one must ask for "
+            f"source_id={taken.text}-2, or stop it and choose another --name"
+        ]
+        taken.release()
+        Replay(even(10, 10.0), ReplaySettings(name), clock=time.clock, tell=told.append).run()
+        assert len(told) == 1
 
 
 def test_the_clock_is_that_of_lsl():
