@@ -53,6 +53,7 @@ class Describer:
             wait_s=info.wait_s,
             source=SourceMeta(stream.name, stream.source_id, stream.host, stream.rate_hz, stream.speed),
             started=self._started,
+            warmup_s=bundle.recipe.warmup_ms / 1000,
         )
 
     def _bands(self, channels: tuple[str, ...]) -> tuple[BandMeta, ...]:

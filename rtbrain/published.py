@@ -75,6 +75,8 @@ class Meta:
     source: SourceMeta | None
     started: str
     """Wall clock, ISO 8601 in UTC."""
+    warmup_s: float | None = None
+    """Seconds of signal for which filters settle when a stream begins or comes back, without tokens or decisions."""
 
 
 @dataclass(frozen=True, slots=True)

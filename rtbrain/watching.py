@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from time import monotonic
 from typing import Any, Final
 
@@ -79,10 +80,26 @@ class View:
         """Return the newest decision in one line."""
         state = self.newest.get("state")
         if state is None:
-            return "no decision yet"
+            return self.waiting_line()
         shares = ", ".join(f"{name} {value:.3f}" for name, value in state["probabilities"].items())
         old = f"; {_OLD}" if self.is_old(now_s) else ""
         return f"{state['label']} ({shares}) {self.verdict()}; {_about(state)}{old}"
+
+    def waiting_line(self) -> str:
+        """Return what the first decision waits for and, where the messages tell, for how long."""
+        status, meta = self.newest.get("status"), self.newest.get("meta")
+        if status is None:
+            return "no decision yet"
+        if status["state"] not in ("live", "recovered") or meta is None or meta["source"] is None:
+            return "no decision yet: the decoder waits for samples"
+        warmup_s = meta.get("warmup_s")  # older decoders do not say
+        if warmup_s is None or status["reconnects"]:
+            return "no decision yet: the filters settle, and then the first tokens are to come"
+        left_s = warmup_s - status["samples"]["received"] / meta["source"]["rate_hz"]
+        if left_s <= 0:
+            return "no decision yet: the filters have settled, the first tokens are to come"
+        about = f"for the first {warmup_s:g} s of signal"
+        return f"no decision yet: the filters settle {about}, about {ceil(left_s / meta['source']['speed'])} s to go"
 
     def verdict(self) -> str:
         """Return whether the newest decision is trusted, and why not."""
@@ -93,7 +110,9 @@ class View:
         """Return the view for a terminal."""
         lines: list[Any] = []
         state, meta, status = (self.newest.get(topic) for topic in ("state", "meta", "status"))
-        if state is not None:
+        if state is None:
+            lines.append(Text(self.waiting_line()))
+        else:
             old = self.is_old(now_s)
             lines.append(_bars(state["probabilities"], dim=old or not state["trusted"]))
             if old:

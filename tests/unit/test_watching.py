@@ -1,9 +1,14 @@
 """What `rtbrain watch` says of the newest decision: nothing old looks like the present."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from rich.console import Console
+
+from rtbrain.published import SampleCounts
 from rtbrain.watching import SILENT_S, View, longest_wait_s
 from tests.unit.dashboard.messages import Telling
+from tests.unit.sinks.examples import STATUS
 
 
 def test_a_decision_is_old_once_nothing_newer_comes_whatever_the_source_says() -> None:
@@ -28,3 +33,36 @@ def test_rare_decisions_are_waited_for_longer(output_hz: float, speed: float, wa
     meta = Telling().meta(output_hz=output_hz)
     meta["source"]["speed"] = speed
     assert longest_wait_s(meta) == pytest.approx(wait_s)
+
+
+def test_before_the_first_decision_it_says_what_is_waited_for() -> None:
+    telling, view = Telling(), View()
+
+    def said() -> str:
+        console = Console(width=200)
+        with console.capture() as drawn:
+            console.print(view.drawn(1.0))
+        assert view.state_line(1.0) in drawn.get()
+        return view.state_line(1.0).removeprefix("no decision yet: ")
+
+    def received(n: int) -> SampleCounts:
+        return replace(STATUS.samples, received=n)
+
+    view.take(telling.status(state="waiting", samples=received(0)), 1.0, 0)
+    assert said() == "the decoder waits for samples"
+    view.take(telling.meta(), 1.0, 0)
+    view.take(telling.status(samples=received(500)), 1.0, 0)
+    assert said() == "the filters settle, and then the first tokens are to come", "for how long is not told"
+    meta = telling.meta(warmup_s=10.0)
+    view.take(meta, 1.0, 0)
+    assert said() == "the filters settle for the first 10 s of signal, about 8 s to go"
+    meta["source"]["speed"] = 4.0
+    assert said() == "the filters settle for the first 10 s of signal, about 2 s to go"
+    view.take(telling.status(samples=received(2600)), 1.0, 0)
+    assert said() == "the filters have settled, the first tokens are to come"
+    view.take(telling.status(samples=received(1000), reconnects=1), 1.0, 0)
+    assert said() == "the filters settle, and then the first tokens are to come", "they began anew"
+    view.take(telling.status(state="lost"), 1.0, 0)
+    assert said() == "the decoder waits for samples"
+    view.take(telling.state(1.0), 1.0, 0)
+    assert "no decision yet" not in view.state_line(1.0)
