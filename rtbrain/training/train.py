@@ -41,6 +41,9 @@ from rtbrain.training.trials import Found
 
 Progress = Callable[[str, float], None]
 
+_SHORTER_S = 0.1
+"""A context that lacks less than this is the one that was asked for: the last token ends where it ends."""
+
 
 @dataclass(frozen=True)
 class TrainOrder:
@@ -197,9 +200,28 @@ def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Li
         sequences[name] = sequence_of(name, person[trial.subject], trial.label, corpus[name], model)
     train = [sequences[name] for name in fold.train]
     context_s = context_within(order.context_s or config.training.context_s, train)
+    if shortened := _shortened(planned, order, context_s):
+        listener.say(shortened)
     settings = settings_for(order.preset, model, context_s, config.training, task.paper)
     settings = replace(settings, epochs=order.epochs or settings.epochs, adversary=order.adversary, device=order.device)
     return _Data(templates, corpus, train, [sequences[name] for name in fold.validation], settings)
+
+
+def _shortened(planned: Plan, order: TrainOrder, context_s: float) -> str:
+    """Return in words that the context is shorter than it was asked for, and why; nothing if it is not."""
+    asked_s, by = order.context_s, "--context"
+    if asked_s is None:
+        asked_s, by = planned.config.training.context_s, "the data set's configuration"
+    if context_s > asked_s - _SHORTER_S:
+        return ""
+    crop, warmup_s = planned.config.crop, planned.recipe.warmup_ms / 1000
+    held = f"the crop keeps {crop.seconds:g} s of each" if crop else "they are no longer"
+    remedy = "lengthen `crop` in the configuration, if the trials are longer" if crop else "use longer recordings"
+    return (
+        f"the context is shortened to {context_s:.1f} s, not {asked_s:g} s as {by} says: half of the training trials "
+        f"hold no more in one piece ({held}, and tokens begin after {warmup_s:g} s, once filters have settled); for a "
+        f"longer context {remedy}"
+    )
 
 
 def _exhibit(planned: Plan, fold: Fold, order: TrainOrder, data: _Data, work: Path) -> Exhibit:

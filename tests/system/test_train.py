@@ -131,6 +131,18 @@ class TestBundle:
         assert [path.name for path in done[0].folder.parent.iterdir()] == ["small"]
 
 
+def test_a_context_that_the_trials_do_not_hold_is_told_in_words(folder, done, tmp_path):
+    fast = ("--epochs", 1, "--no-report")
+    result = invoke(*command(folder, tmp_path / "long", "--context", 60, *fast))
+    assert result.exit_code == 0, result.output
+    context_s = load_bundle(tmp_path / "long").context_s
+    assert 15 < context_s <= 17
+    assert f"the context is shortened to {context_s:.1f} s, not 60 s as --context says" in result.stderr
+    assert "the crop keeps 18 s of each, and tokens begin after 1 s" in result.stderr
+    assert "lengthen `crop`" in result.stderr
+    assert "shortened" not in done[1].stderr
+
+
 class TestContexts:
     def test_accuracy_and_delay_of_people_left_out(self, folder, done, tmp_path):
         bundle, _ = done
