@@ -19,6 +19,9 @@ from rtbrain.sources.markers import Marker
 MOST_ECHOED: Final = 200
 """Markers that wait for a decision; older ones give way, so that a message stays small."""
 
+MOST_HELD: Final = 1000
+"""Markers that wait for the EEG's clock, which may never be known; older ones give way and are counted."""
+
 
 class MarkerWatch:
     """Looks for a marker stream for as long as it is not there, and hands its markers on.
@@ -40,7 +43,10 @@ class MarkerWatch:
         self._since_s = 0.0
         self._had_one = False
         self._said = ""
-        self._held: list[Marker] = []  # until the EEG's clock is known
+        self._held: deque[Marker] = deque(maxlen=MOST_HELD)  # until the EEG's clock is known
+        self.dropped = 0
+        """Markers that gave way before the EEG's clock was known: they are neither echoed nor begin a context."""
+        self._dropped_said = 0
         self._echoes: deque[MarkerEcho] = deque(maxlen=MOST_ECHOED)
 
     def pull(self, source: LslSource, decoder: Decoder) -> None:
@@ -48,12 +54,15 @@ class MarkerWatch:
         if self._markers is None:
             self._look()
             return
-        self._held += self._markers.pull()
+        self._hold(self._markers.pull())
         if self._markers.lost:
             self._say_once(f"the marker stream {self._wanted!r} is gone; waiting for it to come back")
             self._markers = None
         if source.offset_s is None or decoder.origin_s is None:
             return
+        if self.dropped > self._dropped_said:
+            n, self._dropped_said = self.dropped - self._dropped_said, self.dropped
+            self._tell(f"the EEG's clock is known; {n} marker(s) that had come before were dropped")
         for marker in self._held:
             self._echoes.append(MarkerEcho(marker.time_s, marker.text))
             if any(fnmatchcase(marker.text, each) for each in self._reset_on):
@@ -72,6 +81,17 @@ class MarkerWatch:
         if self._markers is not None:
             self._markers.close()
         self._markers = self._resolver = None
+
+    def _hold(self, markers: Sequence[Marker]) -> None:
+        """Keep markers, the newest ones if there are too many."""
+        surplus = max(0, len(self._held) + len(markers) - MOST_HELD)
+        self._held.extend(markers)
+        if surplus and self.dropped == self._dropped_said:
+            self._tell(
+                f"warning: more than {MOST_HELD} markers have come while the EEG's clock is not known, so the oldest "
+                "are dropped; does the EEG send samples?"
+            )
+        self.dropped += surplus
 
     def _look(self) -> None:
         if self._resolver is None:
