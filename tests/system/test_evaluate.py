@@ -91,6 +91,22 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
 
 
 @pytest.mark.slow
+def test_a_second_table_in_the_same_folder_keeps_the_first(lab: Path, tmp_path: Path) -> None:
+    first, second = ("majority,band-power", "majority")
+    assert invoke(*command(lab, tmp_path, "--no-report", methods=first)).exit_code == 0
+    kept = {name: (tmp_path / name).read_bytes() for name in ("lab-group-raw-strict.json", "lab-group-raw-strict.tsv")}
+    answers = files_of(tmp_path)
+    done = invoke(*command(lab, tmp_path, methods=second))
+    assert done.exit_code == 0, done.output
+    assert "lab-group-raw-strict-2.html" in done.stdout
+    assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
+    assert files_of(tmp_path) == answers, "both rest on the same answers"
+    found = plain(tmp_path / "lab-group-raw-strict-2.json")
+    assert isinstance(found, dict)
+    assert [row["method"] for row in found["rows"]] == ["majority"]
+
+
+@pytest.mark.slow
 def test_the_protocol_of_the_paper_is_called_optimistic_everywhere(lab: Path, tmp_path: Path) -> None:
     args = ("evaluate", "--dataset", lab, "--methods", "majority,band-power", "--out", tmp_path)
     done = invoke(*args, "--protocol", "paper")
