@@ -173,8 +173,8 @@ def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, object], list
 def main() -> int:
     """Run it; with --check say by the exit code whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--subjects", type=int, default=128)
-    parser.add_argument("--test", type=int, default=40, help="people, the last ones, that nothing is fitted to")
+    parser.add_argument("--subjects", type=int, default=200)
+    parser.add_argument("--test", type=int, default=50, help="people, the last ones, that nothing is fitted to")
     parser.add_argument("--films", type=int, default=6, help="of each person; 6 give as many trials of both classes")
     parser.add_argument("--minutes", type=float, default=2.0, help="length of a film")
     parser.add_argument("--form", default="small", help="of the recordings: small has 32 channels at 250 Hz")
