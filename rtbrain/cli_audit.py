@@ -34,10 +34,9 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
     Example: rtbrain data audit --dataset mdd --root data/mdd --png audit.png
     """
     from rtbrain.console import progress_bar
-    from rtbrain.training.audit_store import keep_audit
     from rtbrain.training.dataset_config import better_fitting, load_dataset_config
     from rtbrain.training.datasets import find_root, load
-    from rtbrain.training.nuisance import audit_task
+    from rtbrain.training.nuisance import audit_task, save_audit
 
     check_targets(target, png)
     config = load_dataset_config(dataset)
@@ -52,7 +51,7 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
         except ConfigError as error:  # no trial is long enough, or they cannot be split
             raise ConfigError(f"{error}{better_fitting(config, folder)}") from error
         audits.append(done)
-        stored = keep_audit(done, folder)
+        stored = save_audit(done, folder)
         if not to_screen(target):
             show_audit(done)
             click.echo(f"stored in {stored}")

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import median
 
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
-from rtbrain.training.audit_store import keep_audit, kept_audit
 from rtbrain.training.check_errors import empty_classes, impossible_bands, missing_recordings
 from rtbrain.training.check_report import ClassCount, DataCheck, FoldCount, Spread, TaskCheck
 from rtbrain.training.dataset_config import DatasetConfig, Task, better_fitting
@@ -18,6 +17,7 @@ from rtbrain.training.length_leak import length_only
 from rtbrain.training.near_identical import Alike, near_identical
 from rtbrain.training.nuisance.audit import audit_task
 from rtbrain.training.nuisance.report import one_line
+from rtbrain.training.nuisance.store import load_audit, save_audit
 from rtbrain.training.same_names import misspelt
 from rtbrain.training.trials import Found, Trial
 
@@ -149,14 +149,14 @@ def _with_audit(checked: TaskCheck, config: DatasetConfig, found: Found, root: P
     if sum(count.trials > 0 for count in checked.classes.values()) < 2:
         return replace(checked, notes=(*checked.notes, "no nuisance audit: all usable trials are of one class"))
     try:
-        audit = kept_audit(config, root, checked.name, found)
+        audit = load_audit(config, root, checked.name, found)
     except SourceError:  # stale or damaged
         audit = None
     try:
         if audit is None:
             what = f"nuisance audit of {checked.name}"
             audit = audit_task(config, found, checked.name, lambda share: progress(what, share))
-            keep_audit(audit, root)
+            save_audit(audit, root)
     except RtbrainError as error:
         return replace(checked, audit=audit, warnings=(*checked.warnings, f"nuisance audit: {error}"))
     said = one_line(audit)

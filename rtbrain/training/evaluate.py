@@ -13,7 +13,6 @@ from rtbrain.errors import ConfigError, SourceError
 from rtbrain.fitting import common_channels
 from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe
-from rtbrain.training.audit_store import keep_audit, kept_audit
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose, find_root
 from rtbrain.training.datasets.identical import content_hash
@@ -22,7 +21,7 @@ from rtbrain.training.evaluate_store import Answers, Slot, described, load_answe
 from rtbrain.training.evaluate_workers import run_folds
 from rtbrain.training.folds import Fold, audit, folds
 from rtbrain.training.methods import NUISANCE, Adaptation, Method, TokenNeed, for_task, table_mode
-from rtbrain.training.nuisance import Audit, audit_task
+from rtbrain.training.nuisance import Audit, audit_task, load_audit, save_audit
 from rtbrain.training.nuisance.features import GROUPS, LENGTH, columns, measure
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trials import Found
@@ -101,8 +100,8 @@ class Plan:
     @property
     def question(self) -> str:
         """What is asked, whatever the recordings and the program answer; tables of two questions share no file."""
-        task = asdict(self.config.tasks[self.task])
-        about = (task, self.config.recipe.to_dict(), self.config.n_states, described(self.config.crop))
+        whole = described(self.config)
+        about = [self.task, {name: value for name, value in whole.items() if name not in ("obtain", "layout")}]
         asked = ([described(method) for method in self.methods], described(self.config.protocol), self.optimistic)
         often = (self.n_seeds, self.probed, self.once)
         return hashlib.sha256(json.dumps([about, asked, often], sort_keys=True).encode()).hexdigest()
@@ -202,12 +201,12 @@ def unharmonised(config: DatasetConfig) -> DatasetConfig:
 def audit_beside(config: DatasetConfig, found: Found, root: Path | None, task: str, progress: Progress) -> Audit:
     """Return the nuisance audit that stands beside all accuracies; it is made where none is stored, or a stale one."""
     try:
-        stored = kept_audit(config, root, task, found)
+        stored = load_audit(config, root, task, found)
     except SourceError:
         stored = None
     if stored is None:
         stored = audit_task(config, found, task, lambda share: progress("nuisance audit", share))
-        keep_audit(stored, find_root(config, root))
+        save_audit(stored, find_root(config, root))
     return stored
 
 

@@ -1,4 +1,7 @@
-"""Where an audit is kept: with its data set, under a key that stands for the files, the task and this code."""
+"""Where an audit is kept: in the user's cache, under a key that stands for the files, the task and this code.
+
+Never in a set's own folder: data are often read-only, and should stay as they came.
+"""
 
 import hashlib
 import json
@@ -17,8 +20,6 @@ from rtbrain.writing import replacing
 
 if TYPE_CHECKING:
     from rtbrain.training.nuisance.audit import Audit
-
-FOLDER = "rtbrain-audit"
 
 
 def audit_key(config: DatasetConfig, task: str, chosen: Found) -> str:
@@ -43,21 +44,18 @@ def audit_key(config: DatasetConfig, task: str, chosen: Found) -> str:
 
 
 def save_audit(audit: "Audit", root: Path) -> Path:
-    """Write an audit below the set's folder, or to the user's cache where that folder is read-only; return where."""
-    for folder in _folders(root):
-        path = folder / f"{_file_name(audit.dataset, audit.task)}.json"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as temporary:
-                temporary.write_text(json.dumps(asdict(audit), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            refused = error
-            continue
-        return path
-    raise SourceError(
-        f"the audit of {audit.dataset} can be stored neither in {root / FOLDER} nor in {folder} "
-        f"({refused.strerror}); make one of them writable, or set XDG_CACHE_HOME"
-    )
+    """Keep an audit of the set below `root`; return where."""
+    path = audit_path(root, audit.dataset, audit.task)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(asdict(audit), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SourceError(
+            f"the audit of {audit.dataset} cannot be kept in {path.parent} ({error.strerror}); make that folder "
+            "writable, or name another one by XDG_CACHE_HOME"
+        ) from error
+    return path
 
 
 def load_audit(
@@ -83,33 +81,26 @@ def load_audit(
     """
     from rtbrain.training.nuisance.audit import Audit
 
-    folder = find_root(config, root)
     name, chosen = config.task(task)
-    key, stale = None, None
-    for path in (each / f"{_file_name(config.name, name)}.json" for each in _folders(folder)):
-        if not path.is_file():
-            continue
-        key = key or audit_key(config, name, choose(found or load(config, root), chosen, config.crop))
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise SourceError(f"{path} is damaged ({error}); run `rtbrain data audit` again") from error
-        if isinstance(values, dict) and values.get("key") == key:
-            return parse(Audit, values, str(path))
-        stale = path
-    if stale is not None:
+    path = audit_path(find_root(config, root), config.name, name)
+    if not path.is_file():
+        return None
+    key = audit_key(config, name, choose(found or load(config, root), chosen, config.crop))
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SourceError(f"{path} is damaged ({error}); run `rtbrain data audit` again") from error
+    if not isinstance(values, dict) or values.get("key") != key:
         raise SourceError(
-            f"{stale} is stale: the recordings, the task, its folds or rtbrain have changed since; "
+            f"{path} is stale: the recordings, the task, its folds or rtbrain have changed since; "
             "run `rtbrain data audit` again"
         )
-    return None
+    return parse(Audit, values, str(path))
 
 
-def _file_name(dataset: str, task: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{dataset}-{task}")
-
-
-def _folders(root: Path) -> list[Path]:
+def audit_path(root: Path, dataset: str, task: str) -> Path:
+    """Return the file that keeps the audit of a task of the set below `root`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     place = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
-    return [root / FOLDER, cache / "rtbrain" / "audit" / place]
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{dataset}-{task}")
+    return cache / "rtbrain" / "audit" / place / f"{name}.json"

@@ -108,11 +108,13 @@ def test_one_class_alone_is_refused_before_anything_is_read() -> None:
         audit_task(CONFIG, one, progress=lambda share: pytest.fail("read"))
 
 
-def test_an_audit_is_stored_with_the_set_and_a_stale_one_refused(filtered: Audit, tmp_path: Path) -> None:
+def test_an_audit_is_kept_in_the_cache_and_a_stale_one_refused(filtered: Audit, tmp_path: Path) -> None:
     found = people(plant=lambda label: narrow if label else None)
     assert load_audit(CONFIG, tmp_path, found=found) is None
     path = save_audit(filtered, tmp_path)
-    assert path == tmp_path / "rtbrain-audit" / "planted-group.json"
+    assert path.name == "planted-group.json"
+    assert path.is_relative_to(os.environ["XDG_CACHE_HOME"])
+    assert not list(tmp_path.iterdir())
     assert load_audit(CONFIG, tmp_path, found=found) == filtered
     for config, trials in (
         (replace(CONFIG, protocol=replace(CONFIG.protocol, seed=1)), found),
@@ -143,20 +145,13 @@ def test_a_changed_recording_makes_it_stale(filtered: Audit, tmp_path: Path) -> 
     assert audit_key(CONFIG, "group", chosen) != before
 
 
-def test_a_folder_that_cannot_be_written_falls_back_to_the_cache(
+def test_a_cache_that_cannot_be_written_is_named(
     filtered: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, cache = tmp_path / "set", tmp_path / "cache"
-    root.mkdir()
-    (root / "rtbrain-audit").write_text("a file is in the way, as permissions would be")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    path = save_audit(filtered, root)
-    assert path.is_relative_to(cache)
-    found = people(plant=lambda label: narrow if label else None)
-    assert load_audit(CONFIG, root, found=found) == filtered
-    monkeypatch.setenv("XDG_CACHE_HOME", str(root / "rtbrain-audit"))
-    with pytest.raises(SourceError, match="can be stored neither"):
-        save_audit(filtered, root)
+    (tmp_path / "cache").write_text("a file is in the way, as permissions would be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(SourceError, match=r"cannot be kept in .*cache.*or name another one by XDG_CACHE_HOME"):
+        save_audit(filtered, tmp_path)
 
 
 def test_the_figure_is_drawn(filtered: Audit, tmp_path: Path) -> None:

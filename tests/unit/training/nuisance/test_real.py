@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 
 from rtbrain.cli import main
 from rtbrain.sources.recording import open_recording
-from rtbrain.training.audit_store import audit_folder
 from rtbrain.training.dataset_config import ClassRule, Crop, DatasetConfig, Protocol, Task, load_dataset_config
 from rtbrain.training.datasets import choose, load
 from rtbrain.training.datasets.edf_facts import edf_facts
@@ -21,6 +20,7 @@ from rtbrain.training.nuisance import audit_task, one_line, verdict
 from rtbrain.training.nuisance.features import EDGES, GROUPS, columns, measure
 from rtbrain.training.nuisance.probes import probe_filters, probe_lines
 from rtbrain.training.nuisance.score import as_cases, score_groups
+from rtbrain.training.nuisance.store import audit_path
 from rtbrain.training.trials import Found, Trial
 
 from .test_probes import INSIDE, WIDE, decoder
@@ -151,7 +151,7 @@ def test_what_was_planted_in_a_simulated_set_is_found_from_the_shell(
     done = shell("data", "audit", "--dataset", dataset, "--task", "eo", "--json", out, "--png", png)
     (found,) = json.loads(out.read_text(encoding="utf-8"))
     assert not (folder / "rtbrain-audit").exists(), "nothing is written into a set's folder"
-    assert f"stored in {audit_folder(folder)}" in done.output
+    assert f"stored in {audit_path(folder, 'mdd', 'eo')}" in done.output
     assert png.is_file()
     alarms = {score["group"] for score in found["scores"] if score["finding"] == "alarm"}
     assert (group in alarms) if group else not alarms
