@@ -64,9 +64,12 @@ class ModelSettings:
 
     @property
     def counts_pairs(self) -> bool:
-        """Whether half of the feed-forward units are enough to count which state follows which."""
+        """Whether half of the feed-forward units are enough to count which state follows which.
+
+        That goes by the states alone, so that a model and what is left of it without a part begin alike.
+        """
         n = self.vocabulary.size - 2
-        return self.sees_neighbours and 2 * n * (n - 1) <= self.hidden
+        return 2 * n * (n - 1) <= self.hidden
 
 
 PRESETS: Final[dict[str, dict[str, Any]]] = {

@@ -91,7 +91,8 @@ class Run:
         rows = [row for row, own in enumerate(crops) for _ in own]
         whole = list(_batched([crop for own in crops for crop in own], rows, settings.batch))
         if settings.model.counts_pairs:
-            detect_pairs(model, whole[0])
+            if settings.model.sees_neighbours:
+                detect_pairs(model, whole[0])
             point_at_classes(model, whole, *self._told(whole), self._seed)
         else:
             weigh_tokens(model, whole, *self._told(whole), self._seed)

@@ -64,6 +64,17 @@ def test_units_fire_for_their_pair_of_states(name: str) -> None:
         assert units[1:, unit][there].mean() > 5 * units[1:, unit][~there].mean()
 
 
+@pytest.mark.parametrize("part", ["transitions", "aggregation"])
+def test_a_model_without_one_of_its_parts_begins_as_the_whole_one_does(part: str) -> None:
+    for states in ((N_STATES,), (16, 16)):
+        whole = preset("rtbrain", states, 2)
+        assert preset("rtbrain", states, 2, **{part: False}).counts_pairs == whole.counts_pairs
+    settings = TrainSettings(preset("paper-text", (N_STATES,), 2, **{part: False}), context_s=60.0)
+    run = Run(people(0, 6, 0), people(30, 4, 0), settings, 0, ())
+    run.begin()
+    assert np.isfinite(run.start["validation_loss"])
+
+
 def test_what_states_and_attributes_tell_is_written_into_the_embedding_where_pairs_are_too_many() -> None:
     settings = TrainSettings(preset("rtbrain", (16, 16), 2), context_s=60.0)
     assert not settings.model.counts_pairs
