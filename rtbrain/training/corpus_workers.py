@@ -70,8 +70,8 @@ class Job:
     length_s: float
 
 
-Tokenizer = Callable[[str], Tokenized]
-"""Gives the tokens of a trial by its name."""
+Tokenizer = Callable[[Job], Tokenized]
+"""Gives the tokens of a trial."""
 
 
 def run_jobs(
@@ -86,10 +86,7 @@ def run_jobs(
             report(before_s + share * length_s)
 
         try:
-            if tokenizer is None:
-                result = tokenize(job.open(), templates, progress=report_share)
-            else:
-                result = tokenizer(job.name)
+            result = tokenize(job.open(), templates, progress=report_share) if tokenizer is None else tokenizer(job)
             for file in job.files:
                 file.check()
             save_entry(job.entry, job.key, result)

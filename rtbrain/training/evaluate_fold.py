@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from rtbrain.errors import SourceError
 from rtbrain.fitting import PeakSettings
 from rtbrain.messages import FloatArray
 from rtbrain.microstates.fit import FitSettings
@@ -17,6 +18,7 @@ from rtbrain.tokenizing import Tokenized, tokenize, tokenize_cleaned
 from rtbrain.training.band_powers import band_powers
 from rtbrain.training.conditioned import conditioned
 from rtbrain.training.corpus import Corpus, tokenise_corpus
+from rtbrain.training.corpus_workers import Job
 from rtbrain.training.evaluate_store import Answers, Slot, save_answers
 from rtbrain.training.folds import Fold, audit, groups
 from rtbrain.training.methods.base import HIDDEN, Example, Fitted, Method, TokenNeed, with_bands
@@ -140,8 +142,12 @@ class FoldData:
             templates = self.templates(need)
             recipe = Recipe.from_dict(templates.recipe)
 
-            def tokenizer(each: str) -> Tokenized:
-                return tokenize_cleaned(self._job.cache.cleaned(self._trials[each], recipe), templates)
+            def tokenizer(job: Job) -> Tokenized:
+                cache = self._job.cache
+                if tuple(file.sha256 for file in job.files) != cache.content[job.name]:
+                    raise SourceError("its files were changed while the evaluation ran; run it again")
+                cleaned = cache.cleaned(self._trials[job.name], recipe)
+                return tokenize(job.open(), templates) if cleaned is None else tokenize_cleaned(cleaned, templates)
 
             self._corpora[need] = tokenise_corpus(trials, templates, kept, workers=1, tokenizer=tokenizer)
         return self._corpora[need][name]

@@ -4,7 +4,7 @@ Its samples, cleaned but not yet filtered, are kept in memory as long as there i
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,22 @@ from rtbrain.writing import replacing
 Arrays = dict[str, NDArray[Any]]
 
 MOST_BYTES = 1 << 30
-"""Of cleaned samples that a process keeps. What does not fit is cleaned again for every fold."""
-_cleaned: dict[str, Cleaned] = {}
+"""Of cleaned samples that a process keeps. What does not fit goes through the whole chain again for every fold."""
+
+
+@dataclass
+class _Memory:
+    """Cleaned samples of one set of trials; those of another take their place."""
+
+    content: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    trials: dict[str, Cleaned] = field(default_factory=dict)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(each.n_bytes for each in self.trials.values())
+
+
+_memory = _Memory()
 
 
 @dataclass(frozen=True)
@@ -65,16 +79,21 @@ class TrialCache:
 
         return self._kept(trial, recipe, f"peaks-{band}", measure)["maps"].astype(np.float64)
 
-    def cleaned(self, trial: Trial, recipe: Recipe) -> Cleaned:
-        """Return a trial after the first half of the chain, which is the same whatever the bands and templates."""
+    def cleaned(self, trial: Trial, recipe: Recipe) -> Cleaned | None:
+        """Return a trial after the first half of the chain, which is the same whatever the bands and templates.
+
+        None where it does not fit into memory: then the whole chain has to be run, which never holds a recording.
+        """
+        if _memory.content != self.content:
+            _memory.content, _memory.trials = self.content, {}
         shared = {name: value for name, value in recipe.to_dict().items() if name != "bands"}
         key = trial_keys({"what": "cleaned", "recipe": shared})(trial, self.content[trial.name])
-        if key not in _cleaned:
-            made = clean(trial.open(), recipe)
-            if sum(each.n_bytes for each in _cleaned.values()) + made.n_bytes > MOST_BYTES:
-                return made
-            _cleaned[key] = made
-        return _cleaned[key]
+        if key not in _memory.trials:
+            source = trial.open()
+            if _memory.n_bytes + 8 * source.n_samples * len(source.info.channels) > MOST_BYTES:
+                return None
+            _memory.trials[key] = clean(source, recipe)
+        return _memory.trials[key]
 
     def _kept(self, trial: Trial, recipe: Recipe, what: str, measure: Callable[[], Arrays]) -> Arrays:
         key = trial_keys({"what": what, "recipe": recipe.to_dict()})(trial, self.content[trial.name])
