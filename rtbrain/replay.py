@@ -118,6 +118,11 @@ class Replay:
                     f"another replay called {settings.name!r} runs on this machine; who listens to this one must ask "
                     f"for source_id={outlets.source_id}, or stop it and choose another --name"
                 )
+            if outlets.unlocked:
+                self.tell(
+                    f"warning: whether another replay called {settings.name!r} runs on this machine cannot be told "
+                    f"({outlets.unlocked}); two at a time would be taken for one, so give each a --name of its own"
+                )
             first = next(steps)  # read before the time starts
             while settings.wait and not outlets.heard():
                 self._sleep_until(self.clock.now() + SLICE_S)

@@ -1,5 +1,6 @@
 """The source id of a replay: the same when it is started again, another one for each that runs at the same time."""
 
+import errno
 import hashlib
 import os
 import socket
@@ -13,11 +14,17 @@ if sys.platform == "win32":
 
     def _lock(file: int) -> None:
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+
+    def _is_taken(error: OSError) -> bool:
+        return error.errno in (errno.EACCES, errno.EDEADLOCK)
 else:
     import fcntl
 
     def _lock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _is_taken(error: OSError) -> bool:
+        return isinstance(error, BlockingIOError)
 
 
 class ReplayId:
@@ -29,19 +36,21 @@ class ReplayId:
 
     def __init__(self, name: str) -> None:
         first = f"rtbrain-replay-{name}-{socket.gethostname()}"
+        self.trouble = ""
+        """Why the id could not be taken, so that another replay may have the same; empty if it was."""
+        self._file: int | None = None
         for self.number in count(1):
             self.text = first if self.number == 1 else f"{first}-{self.number}"
             try:
-                self._file: int | None = _opened(self.text)
-            except OSError:  # no folder for temporary files that can be used: as good as can be had
-                self._file = None
-                return
-            try:
+                self._file = _opened(self.text)
                 _lock(self._file)
-            except OSError:  # a running replay has it
-                os.close(self._file)
-            else:
-                return
+            except OSError as error:
+                opened = self._file is not None
+                self.release()
+                if opened and _is_taken(error):  # a running replay has it
+                    continue
+                self.trouble = str(error)  # no file, or no locks on its file system: as good as can be had
+            return
 
     def release(self) -> None:
         """Let another replay have the id."""

@@ -61,6 +61,11 @@ class Outlets:
         """Tell whether the usual id was taken: by a replay of this name that runs on this machine."""
         return self._id is not None and self._id.number > 1
 
+    @property
+    def unlocked(self) -> str:
+        """Return why the id could not be taken, so that another replay may have the same; empty if all is well."""
+        return "" if self._id is None else self._id.trouble
+
     def heard(self) -> bool:
         """Tell whether somebody listens to the EEG."""
         return self._eeg is not None and bool(self._eeg.have_consumers())

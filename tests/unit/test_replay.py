@@ -1,5 +1,6 @@
 """A recording becomes an amplifier: every sample, at its time, with its stamp, gaps and markers."""
 
+import errno
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pylsl
 import pytest
 
+from rtbrain import replay_id
 from rtbrain.errors import ConfigError
 from rtbrain.faults import Disconnect, Faults
 from rtbrain.messages import Break, Chunk, StreamInfo
@@ -240,6 +242,20 @@ class TestSourceId:
         taken.release()
         Replay(even(10, 10.0), ReplaySettings(name), clock=time.clock, tell=told.append).run()
         assert len(told) == 1
+
+    def test_without_a_lock_the_plain_id_is_sent_and_it_is_told(self, monkeypatch):
+        def refused(file):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr(replay_id, "_lock", refused)
+        name, told, time = lsl.name(), [], FakeTime()
+        Replay(even(10, 10.0), ReplaySettings(name), clock=time.clock, tell=told.append).run()
+        (warning,) = told
+        assert f"whether another replay called {name!r} runs on this machine cannot be told" in warning
+        assert "No locks available" in warning
+        assert "--name of its own" in warning
+        Replay(even(10, 10.0), ReplaySettings(name, source_id="mine"), clock=time.clock, tell=told.append).run()
+        assert len(told) == 1, "whoever gives an id knows what they do"
 
 
 def test_the_clock_is_that_of_lsl():
