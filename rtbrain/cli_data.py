@@ -31,8 +31,9 @@ data.add_command(tokenize)
 def check(dataset: str, root: Path | None, task: str | None, target: Path | None, nuisance: bool) -> None:
     """Report what a data set holds, what of it cannot be used, and whether length or anything else leaks its labels.
 
-    Ends with an error where data are missing, or a task cannot be trained or evaluated: a class without trials, more
-    folds than people, a band that the sampling rate cannot carry. Warnings alone are no error.
+    Ends with an error where recordings are missing, or a task cannot be trained or evaluated: a class without trials,
+    none as long as the crop, more folds than people, a filter that the sampling rate cannot carry. Warnings alone are
+    no error; a task of which the set holds nothing is one, as long as the set holds another.
 
     Example: rtbrain data check --dataset mdd --root data/mdd
     """

@@ -90,11 +90,11 @@ def _task(config: DatasetConfig, name: str, found: Found, person: dict[str, str]
     task, crop_s, split = config.tasks[name], config.crop.seconds if config.crop else None, config.protocol.split
     try:
         whole, used = choose(found, task), choose(found, task, config.crop)
-        if not used.trials:
-            first = used.problems[len(found.problems)]
-            raise SourceError(f"no trial has a class and the crop's length, such as {first}")
-    except RtbrainError as error:
+    except RtbrainError as error:  # nothing of this task is in the set; others may be, and can be used
         return TaskCheck(name, split, crop_s, refused=str(error), warnings=(f"cannot be used: {error}",))
+    if not used.trials:
+        why = f"no trial has a class and the crop's length, such as {used.problems[len(found.problems)]}"
+        return TaskCheck(name, split, crop_s, refused=why, errors=(f"cannot be used: {why}",))
     classes = _classes(task, whole.trials, used.trials, person)
     errors = [*empty_classes(task, classes, found.trials), *impossible_bands(config.recipe, used.trials)]
     warnings = []

@@ -190,6 +190,16 @@ class TestErrors:
         (error,) = json.loads(found.stdout)["errors"]
         assert said in error
 
+    def test_a_task_of_which_the_set_holds_nothing_is_a_warning_as_the_help_says(self, lab: Path) -> None:
+        assert "a task of which the set holds nothing is one" in flat(invoke("data", "check", "--help").output)
+        classes = "classes: [{name: well, values: [control]}, {name: ill, values: [patient]}]"
+        lab.write_text(
+            LAB.replace("protocol:", f"  walk: {{label: group, where: {{task: walk}}, {classes}}}\nprotocol:")
+        )
+        assert "warning task walk: cannot be used: no trial has task = walk" in flat(
+            check("--dataset", lab, "--no-audit")
+        )
+
     @pytest.mark.parametrize("link", [False, True])
     def test_a_missing_recording_with_its_sidecars(self, lab: Path, tmp_path: Path, link: bool) -> None:
         folder = tmp_path / "bids/sub-03/eeg"

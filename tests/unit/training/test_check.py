@@ -171,6 +171,23 @@ def test_a_task_without_trials_is_a_warning_and_without_any_an_error(root: Path)
         check(root, task="nap")
 
 
+def test_a_task_none_of_whose_trials_can_be_used_is_an_error_whatever_the_others_are(root: Path) -> None:
+    for i in range(3):
+        write(root, f"H S{i} EO", 20 + i, seconds=2)
+    found = check(root, task=None)
+    assert [bool(task.classes) for task in found.tasks] == [True, False]
+    (error,) = found.errors
+    assert error.startswith("task eo: cannot be used: no trial has a class and the crop's length, such as H S0 EO: ")
+    assert "lasts 2.00 s, the crop needs 3 s; shorten the crop" in error
+    assert found.tasks[1].warnings == ()
+    tasks = config().tasks
+    misspelt = tuple(replace(rule, values=(f"{rule.name}?",)) for rule in tasks["eo"].classes)
+    wrong = replace(config(crop=None), tasks={**tasks, "eo": replace(tasks["eo"], classes=misspelt)})
+    (error,) = check(root, wrong, task=None).errors
+    assert "task eo: cannot be used" in error
+    assert "belongs to none of the classes healthy, MDD" in error
+
+
 def test_a_class_whose_trials_are_all_too_short_is_an_error(root: Path) -> None:
     for i in range(5):
         write(root, f"H S{i} EC", i, seconds=8)
