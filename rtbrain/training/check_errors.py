@@ -2,11 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from rtbrain.conditioning.filters import design
+from rtbrain.conditioning.channels import ChannelSettings
 from rtbrain.errors import RateError
-from rtbrain.pipeline import Recipe
+from rtbrain.messages import StreamInfo
+from rtbrain.pipeline import Recipe, build
+from rtbrain.stage import Chain
 from rtbrain.training.check_report import ClassCount
 from rtbrain.training.dataset_config import ClassRule, DatasetConfig, Task
 from rtbrain.training.datasets.bids_files import bids_recordings, entities_of
@@ -16,6 +19,7 @@ SIDECARS = ("events.tsv", "channels.tsv", "eeg.json")
 """They are written for a recording, and stay behind where it was not copied."""
 _BIDS_TASKS: dict[str, tuple[str, ...]] = {"bids": (), "neurolong": ("neurolong",), "nssi": ("B1", "B2")}
 """Readers of BIDS folders, and the recordings that they read unless the options say otherwise; none stands for all."""
+_ANY_CHANNELS = ("Fz", "Cz", "Pz")
 _MOST = 6
 
 
@@ -77,11 +81,18 @@ def _impossible(recipe: Recipe, trials: Sequence[Trial]) -> Iterator[str]:
         if "rate_hz" in trial.facts:
             by_rate[float(trial.facts["rate_hz"])].append(trial)
     for rate_hz, own in sorted(by_rate.items()):
-        for band in recipe.bands:
+        for chain in _chains(recipe):
             try:
-                design(band, recipe.notch, rate_hz, edges=recipe.harmonise)
+                chain.open(StreamInfo(rate_hz, _ANY_CHANNELS))
             except RateError as error:
                 yield (
                     f"{error}, and {len(own)} of {len(trials)} trials have {rate_hz:g} Hz, such as {own[0].name}; "
                     "lower that frequency in the configuration's `recipe`, or leave these out"
                 )
+
+
+def _chains(recipe: Recipe) -> list[Chain]:
+    """Return the parts that a recipe's chain is made of, each of which may refuse a rate by itself."""
+    anywhere = replace(recipe, channels=ChannelSettings())  # only the rate is asked about
+    bands = range(len(recipe.bands))
+    return [build(anywhere, upto="clean"), *(build(anywhere, upto="samples", band=i, start="clean") for i in bands)]

@@ -7,9 +7,11 @@ from shutil import copyfile
 import numpy as np
 import pytest
 
+from rtbrain.conditioning.channels import ChannelSettings
 from rtbrain.conditioning.filters import Band, NotchSettings
+from rtbrain.conditioning.lines import LineSettings
 from rtbrain.errors import ConfigError, SourceError
-from rtbrain.pipeline import Recipe
+from rtbrain.pipeline import HarmoniseSettings, Recipe
 from rtbrain.training.check import check_dataset
 from rtbrain.training.check_report import DataCheck
 from rtbrain.training.dataset_config import CONFIGS, Crop, DatasetConfig, Protocol, better_fitting, load_dataset_config
@@ -201,12 +203,19 @@ def test_filters_that_the_rate_cannot_carry_are_errors(root: Path) -> None:
     recipes = {
         "band fast (60 to 130 Hz); at least 325 Hz are needed": Recipe(bands=(Band(), band)),
         "a notch at 200 Hz needs a rate above 400 Hz, not 250 Hz": Recipe(notch=NotchSettings(hz=200.0)),
+        "notches on 20 multiples of a line, up to 128 Hz, need a rate above 256 Hz, not 250 Hz": Recipe(
+            harmonise=HarmoniseSettings(lines=LineSettings(multiples=20)),
+            bands=(Band("slow", 3.0, 8.0), Band("quick", 8.0, 26.0)),
+            warmup_ms=10_000.0,
+        ),
     }
     for said, recipe in recipes.items():
         (error,) = check(root, replace(sound, recipe=recipe)).errors
         assert said in error
         assert "10 of 10 trials have 250 Hz, such as H S0 EC; lower that frequency" in error
     assert check(root, sound).errors == []
+    few = replace(sound.recipe, channels=ChannelSettings(names=("Cz", "Oz")))
+    assert check(root, replace(sound, recipe=few)).errors == [], "electrodes are no matter of rates"
 
 
 def test_a_class_without_trials_is_an_error(tmp_path: Path) -> None:
