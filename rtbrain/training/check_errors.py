@@ -1,4 +1,4 @@
-"""What makes a data set unfit for training and evaluation as it is: without mending it, neither gives an answer."""
+"""What must be mended in a data set: recordings that training would silently do without, and what makes it fail."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,28 +6,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from rtbrain.conditioning.channels import ChannelSettings
+from rtbrain.config import parse
 from rtbrain.errors import RateError
 from rtbrain.messages import StreamInfo
 from rtbrain.pipeline import Recipe, build
 from rtbrain.stage import Chain
 from rtbrain.training.check_report import ClassCount
 from rtbrain.training.dataset_config import ClassRule, DatasetConfig, Task
+from rtbrain.training.datasets.bids import BidsOptions
 from rtbrain.training.datasets.bids_files import bids_recordings, entities_of
+from rtbrain.training.datasets.neurolong import NeuroLongOptions
+from rtbrain.training.datasets.nssi import BLOCKS
 from rtbrain.training.trials import Trial
 
 SIDECARS = ("events.tsv", "channels.tsv", "eeg.json")
 """They are written for a recording, and stay behind where it was not copied."""
-_BIDS_TASKS: dict[str, tuple[str, ...]] = {"bids": (), "neurolong": ("neurolong",), "nssi": ("B1", "B2")}
-"""Readers of BIDS folders, and the recordings that they read unless the options say otherwise; none stands for all."""
+_OPTIONS: dict[str, type[BidsOptions | NeuroLongOptions]] = {"bids": BidsOptions, "neurolong": NeuroLongOptions}
 _ANY_CHANNELS = ("Fz", "Cz", "Pz")
 _MOST = 6
 
 
 def missing_recordings(root: Path, config: DatasetConfig) -> list[str]:
     """Return, for a BIDS folder, the recordings that are not there though files beside them are."""
-    if config.reader not in _BIDS_TASKS:
+    asked = _bids_tasks(config)
+    if asked is None:
         return []
-    asked = config.options.get("task", _BIDS_TASKS[config.reader])
     there = [file.entities for file in bids_recordings(root) if file.path.exists()]  # a link may lead nowhere
     missing: dict[Path, list[str]] = defaultdict(list)
     for ending in SIDECARS:
@@ -41,6 +44,14 @@ def missing_recordings(root: Path, config: DatasetConfig) -> list[str]:
         f"{'is' if len(beside) == 1 else 'are'} there; copy it from its origin, or remove what belongs to it"
         for stem, beside in sorted(missing.items())
     ]
+
+
+def _bids_tasks(config: DatasetConfig) -> tuple[str, ...] | None:
+    """Return the BIDS tasks whose recordings the set's reader reads, empty for all; None if it reads no BIDS."""
+    if config.reader == "nssi":
+        return tuple(BLOCKS.values())
+    kind = _OPTIONS.get(config.reader)
+    return None if kind is None else parse(kind, config.options, f"options of {config.name}").task
 
 
 def empty_classes(task: Task, counts: Mapping[str, ClassCount], trials: Sequence[Trial]) -> list[str]:

@@ -13,9 +13,13 @@ from rtbrain.conditioning.lines import LineSettings
 from rtbrain.errors import ConfigError, SourceError
 from rtbrain.pipeline import HarmoniseSettings, Recipe
 from rtbrain.training.check import check_dataset
+from rtbrain.training.check_errors import missing_recordings
 from rtbrain.training.check_report import DataCheck
 from rtbrain.training.dataset_config import CONFIGS, Crop, DatasetConfig, Protocol, better_fitting, load_dataset_config
+from rtbrain.training.datasets.bids_files import entities_of
+from rtbrain.training.datasets.nssi import BLOCKS
 from tests.recording_writers import RATE, samples, write_edf
+from tests.unit.training.datasets.bids_writer import write_table
 
 NAMES = ["EEG Fp1-LE", "EEG T3-LE", "EEG Cz-LE", "EEG O2-LE"]
 SHORT = Crop(seconds=3)
@@ -230,3 +234,17 @@ def test_a_class_without_trials_is_an_error(tmp_path: Path) -> None:
     assert task.audit is None
     assert task.notes == ("no nuisance audit: all usable trials are of one class",)
     assert not (tmp_path / "rtbrain-audit").exists()
+
+
+@pytest.mark.parametrize(("reader", "missing"), [("bids", "all"), ("neurolong", "neurolong"), ("nssi", "B1 B2 B3")])
+def test_recordings_are_missed_that_the_reader_would_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, missing: str
+) -> None:
+    monkeypatch.setitem(BLOCKS, "Block3", "B3")  # what a reader reads is said in one place
+    tasks = ["neurolong", "B1", "B2", "B3", "rest"]
+    for task in tasks:
+        write_table(tmp_path / f"sub-01/eeg/sub-01_task-{task}_events.tsv", "onset duration")
+    said = missing_recordings(tmp_path, replace(config(), reader=reader, options={}))
+    expected = tasks if missing == "all" else missing.split()
+    assert [entities_of(Path(text.split(": the recording")[0]))["task"] for text in said] == sorted(expected)
+    assert missing_recordings(tmp_path, config()) == []
