@@ -17,7 +17,7 @@ from rtbrain.sources.lsl_markers import LslMarkers
 from rtbrain.sources.markers import Marker
 
 MOST_ECHOED: Final = 200
-"""Markers that wait for a decision; older ones give way, so that a message stays small."""
+"""Markers that wait for a decision; older ones give way and are counted, so that a message stays small."""
 
 MOST_HELD: Final = 1000
 """Markers that wait for the EEG's clock, which may never be known; older ones give way and are counted."""
@@ -44,10 +44,19 @@ class MarkerWatch:
         self._had_one = False
         self._said = ""
         self._held: deque[Marker] = deque(maxlen=MOST_HELD)  # until the EEG's clock is known
-        self.dropped = 0
-        """Markers that gave way before the EEG's clock was known: they are neither echoed nor begin a context."""
-        self._dropped_said = 0
+        self._not_held = self._not_held_said = 0
         self._echoes: deque[MarkerEcho] = deque(maxlen=MOST_ECHOED)
+        self._not_echoed = self._not_echoed_said = 0
+        self._crowded = False  # markers gave way since the last decision
+
+    @property
+    def dropped(self) -> int:
+        """Markers that no decision echoes.
+
+        Those that gave way before the EEG's clock was known do not begin a context either; those that gave way to
+        others before the next decision do.
+        """
+        return self._not_held + self._not_echoed
 
     def pull(self, source: LslSource, decoder: Decoder) -> None:
         """Take what came; to be called again and again."""
@@ -60,11 +69,11 @@ class MarkerWatch:
             self._markers = None
         if source.offset_s is None or decoder.origin_s is None:
             return
-        if self.dropped > self._dropped_said:
-            n, self._dropped_said = self.dropped - self._dropped_said, self.dropped
+        if self._not_held > self._not_held_said:
+            n, self._not_held_said = self._not_held - self._not_held_said, self._not_held
             self._tell(f"the EEG's clock is known; {n} marker(s) that had come before were dropped")
         for marker in self._held:
-            self._echoes.append(MarkerEcho(marker.time_s, marker.text))
+            self._echo(MarkerEcho(marker.time_s, marker.text))
             if any(fnmatchcase(marker.text, each) for each in self._reset_on):
                 at_s = marker.time_s - source.offset_s - decoder.origin_s
                 decoder.new_context(f"marker {marker.text}", at_s)
@@ -74,10 +83,14 @@ class MarkerWatch:
         """Return the markers that were not returned yet."""
         found = tuple(self._echoes)
         self._echoes.clear()
+        if not self._crowded:  # while they come too fast for every decision, it is not said at each
+            self._say_not_echoed()
+        self._crowded = False
         return found
 
     def close(self) -> None:
         """Disconnect."""
+        self._say_not_echoed()
         if self._markers is not None:
             self._markers.close()
         self._markers = self._resolver = None
@@ -86,12 +99,29 @@ class MarkerWatch:
         """Keep markers, the newest ones if there are too many."""
         surplus = max(0, len(self._held) + len(markers) - MOST_HELD)
         self._held.extend(markers)
-        if surplus and self.dropped == self._dropped_said:
+        if surplus and self._not_held == self._not_held_said:
             self._tell(
                 f"warning: more than {MOST_HELD} markers have come while the EEG's clock is not known, so the oldest "
                 "are dropped; does the EEG send samples?"
             )
-        self.dropped += surplus
+        self._not_held += surplus
+
+    def _echo(self, marker: MarkerEcho) -> None:
+        """Keep a marker for the next decision; the oldest gives way if there are too many."""
+        if len(self._echoes) == MOST_ECHOED:
+            if self._not_echoed == self._not_echoed_said:
+                self._tell(
+                    f"warning: more than {MOST_ECHOED} markers have come since the last decision, so it will not echo "
+                    "the oldest"
+                )
+            self._not_echoed += 1
+            self._crowded = True
+        self._echoes.append(marker)
+
+    def _say_not_echoed(self) -> None:
+        if self._not_echoed > self._not_echoed_said:
+            n, self._not_echoed_said = self._not_echoed - self._not_echoed_said, self._not_echoed
+            self._tell(f"{n} marker(s) were not echoed: a decision carries at most {MOST_ECHOED}")
 
     def _look(self) -> None:
         if self._resolver is None:

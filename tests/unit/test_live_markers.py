@@ -1,4 +1,4 @@
-"""Markers that come while the EEG's clock is not known: the newest are kept, and what is dropped is told."""
+"""More markers than can wait for the EEG's clock or for a decision: the newest are kept, the dropped are told."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -49,12 +49,31 @@ def test_markers_wait_for_the_clock_within_bounds_and_the_dropped_are_counted_an
     (warning,) = told
     assert f"more than {MOST_HELD} markers have come while the EEG's clock is not known" in warning
     watch.pull(*eeg(0.5, began))
-    assert told[1:] == ["the EEG's clock is known; 160 marker(s) that had come before were dropped"]
+    assert told[1] == "the EEG's clock is known; 160 marker(s) that had come before were dropped"
     assert [at_s for _, at_s in began] == [i - 0.5 for i in range(160, MOST_HELD + 160)], "the newest are kept"
-    assert len(watch.echoes()) == MOST_ECHOED
+    not_echoed = MOST_HELD - MOST_ECHOED
+    assert watch.dropped == 160 + not_echoed
+    assert f"more than {MOST_ECHOED} markers have come since the last decision" in told[2]
+    assert [echo.time_s for echo in watch.echoes()] == list(range(160 + not_echoed, MOST_HELD + 160))
     coming.next = markers(2)
     watch.pull(*eeg(0.5, began))
-    assert (watch.dropped, len(told)) == (160, 2), "told once"
+    assert len(watch.echoes()) == 2
+    assert told[3:] == [f"{not_echoed} marker(s) were not echoed: a decision carries at most {MOST_ECHOED}"]
+    assert len(watch.echoes()) == 0
+    assert (watch.dropped, len(told)) == (160 + not_echoed, 4), "told once"
+
+
+def test_markers_that_are_too_many_for_every_decision_are_told_once_and_counted_in_the_end() -> None:
+    watch, coming, told = watched()
+    for _ in range(10):
+        for _ in range(3):
+            coming.next = markers(100)
+            watch.pull(*eeg(0.5, []))
+        assert len(watch.echoes()) == MOST_ECHOED
+    assert (watch.dropped, len(told)) == (1000, 1)
+    coming.close = lambda: None  # type: ignore[attr-defined]
+    watch.close()
+    assert told[1:] == [f"1000 marker(s) were not echoed: a decision carries at most {MOST_ECHOED}"]
 
 
 def test_few_markers_lose_nothing_and_nothing_is_said() -> None:
@@ -64,4 +83,5 @@ def test_few_markers_lose_nothing_and_nothing_is_said() -> None:
     watch.pull(*eeg(None, began))
     watch.pull(*eeg(0.0, began))
     assert [text for text, _ in began] == ["marker reset 0", "marker reset 1", "marker reset 2"]
-    assert told == []
+    assert len(watch.echoes()) == 3
+    assert (watch.dropped, told) == (0, [])
