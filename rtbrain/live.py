@@ -217,8 +217,12 @@ class Live:
             self._outputs.publish(self._describer.meta(self._decoder, source.stream))
             self._meta_due_s = now_s + META_S
         if now_s >= self._status_due_s:
-            self._outputs.publish(self._health.status(source, self._decoder, self._model.failed))
+            self._publish_status(self._model.failed)
             self._status_due_s = max(self._status_due_s + STATUS_S, now_s)
+
+    def _publish_status(self, trouble: str) -> None:
+        dropped = None if self._markers is None else self._markers.dropped
+        self._outputs.publish(self._health.status(self.source, self._decoder, trouble, dropped))
 
     def _end(self, trouble: str) -> None:
         """Close the last tokens, say why it ends, and let go of the streams."""
@@ -228,7 +232,7 @@ class Live:
                 self._arrived_s = perf_counter()
                 for event in decoder.end():
                     self._publish(event, source, decoder)
-            self._outputs.publish(self._health.status(source, decoder, trouble))
+            self._publish_status(trouble)
         finally:
             if self._markers is not None:
                 self._markers.close()

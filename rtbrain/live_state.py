@@ -81,7 +81,13 @@ class Health:
         self.ages_ms = Recent()
         """Of decisions when they were published."""
 
-    def status(self, source: LslSource | None, decoder: Decoder | None, trouble: str = "") -> StatusMessage:
+    def status(
+        self,
+        source: LslSource | None,
+        decoder: Decoder | None,
+        trouble: str = "",
+        markers_dropped: int | None = None,
+    ) -> StatusMessage:
         """Return how everything is; without a source the decoder waits for one.
 
         Parameters
@@ -92,6 +98,8 @@ class Health:
             What decodes it.
         trouble : str
             What is wrong besides what the source says.
+        markers_dropped : int, optional
+            Markers that no decision echoes; None where none are listened for.
         """
         counts = None if decoder is None else decoder.counts
         live = None if source is None else source.counts
@@ -121,6 +129,7 @@ class Health:
             latency=self._latency(),
             refused_clients=self._outputs.zmq.refused,
             log=log,
+            markers_dropped=markers_dropped,
         )
 
     def _latency(self) -> LatencyMeta | None:

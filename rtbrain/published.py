@@ -230,6 +230,8 @@ class StatusMessage:
     latency: LatencyMeta | None
     refused_clients: int
     log: LogMeta
+    markers_dropped: int | None = None
+    """Markers that no decision echoes, as too many came before one; null where none are listened for."""
 
 
 Message = Meta | TokenMessage | StateMessage | StatusMessage

@@ -64,6 +64,8 @@ class View:
             f"{status['state']}: {samples['received']} samples, {samples['lost']} lost, {samples['skipped']} skipped, "
             f"{status['gaps']} gaps, {status['reconnects']} reconnects, {self.missed} messages missed here"
         )
+        if status.get("markers_dropped"):  # older decoders do not say
+            text += f", {status['markers_dropped']} markers dropped"
         bad = f"; bad channels: {', '.join(status['bad_channels'])}" if status["bad_channels"] else ""
         return text + bad + (f"; {status['trouble']}" if status["trouble"] else "")
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,6 +83,17 @@ def test_an_error_of_the_program_is_published_and_raised(bundle: Bundle, tmp_pat
         live_on(amplifier, bundle, outputs, lambda: False, prepare=broken).run()
     amplifier.close()
     assert logged(tmp_path, "status")[-1]["trouble"] == "ended by an error of the program"
+
+
+def test_the_status_says_how_many_markers_were_dropped(bundle: Bundle, tmp_path: Path) -> None:
+    settings = LiveSettings(lsl.name(), markers="Markers")
+    with open_outputs(HERE, bundle.classes, log=tmp_path) as outputs:
+        for watch in (None, SimpleNamespace(dropped=7, close=lambda: None)):
+            step = load_step(bundle.step, "cpu")
+            live = Live(bundle, step, outputs, settings, lambda: True, lambda text: None)
+            live._markers = watch  # type: ignore[assignment]
+            live.run()
+    assert [each["markers_dropped"] for each in logged(tmp_path, "status")] == [None, 7]
 
 
 def test_a_certificate_counts_for_its_own_bundle_only(bundle: Bundle) -> None:

@@ -28,6 +28,17 @@ def test_a_decision_is_old_once_nothing_newer_comes_whatever_the_source_says() -
     assert "nothing newer" in view.state_line(6.1 + SILENT_S)  # the decoder is gone
 
 
+def test_dropped_markers_are_shown_where_there_are_any() -> None:
+    telling, view = Telling(), View()
+    for dropped, said in ((None, False), (0, False), (7, True)):
+        view.take(telling.status(markers_dropped=dropped), 1.0, 0)
+        assert (", 7 markers dropped" in view.source_line(1.0)) is said
+    older = telling.status()
+    del older["markers_dropped"]
+    view.take(older, 1.0, 0)
+    assert "markers dropped" not in view.source_line(1.0)
+
+
 @pytest.mark.parametrize(("output_hz", "speed", "wait_s"), [(10.0, 1.0, 3.0), (0.5, 1.0, 6.0), (10.0, 0.05, 6.0)])
 def test_rare_decisions_are_waited_for_longer(output_hz: float, speed: float, wait_s: float) -> None:
     meta = Telling().meta(output_hz=output_hz)
