@@ -76,7 +76,7 @@ class Meta:
     started: str
     """Wall clock, ISO 8601 in UTC."""
     warmup_s: float | None = None
-    """Seconds of signal for which filters settle when a stream begins or comes back, without tokens or decisions."""
+    """Seconds of signal without tokens, as filters settle: when a stream begins or comes back, and after each gap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class View:
         if status["state"] not in ("live", "recovered") or meta is None or meta["source"] is None:
             return "no decision yet: the decoder waits for samples"
         warmup_s = meta.get("warmup_s")  # older decoders do not say
-        if warmup_s is None or status["reconnects"]:
+        if warmup_s is None or status["reconnects"] or status["gaps"]:  # each began it anew, and none says when
             return "no decision yet: the filters settle, and then the first tokens are to come"
         left_s = warmup_s - status["samples"]["received"] / meta["source"]["rate_hz"]
         if left_s <= 0:

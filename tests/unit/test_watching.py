@@ -71,8 +71,10 @@ def test_before_the_first_decision_it_says_what_is_waited_for() -> None:
     assert said() == "the filters settle for the first 10 s of signal, about 2 s to go"
     view.take(telling.status(samples=received(2600)), 1.0, 0)
     assert said() == "the filters have settled, the first tokens are to come"
-    view.take(telling.status(samples=received(1000), reconnects=1), 1.0, 0)
-    assert said() == "the filters settle, and then the first tokens are to come", "they began anew"
+    for broken in ({"reconnects": 1}, {"gaps": 1}):
+        for n in (1000, 2600):
+            view.take(telling.status(samples=received(n), **broken), 1.0, 0)
+            assert said() == "the filters settle, and then the first tokens are to come", "they began anew"
     view.take(telling.status(state="lost"), 1.0, 0)
     assert said() == "the decoder waits for samples"
     view.take(telling.state(1.0), 1.0, 0)
