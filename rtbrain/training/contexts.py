@@ -4,8 +4,10 @@ Trials of people whom a bundle has never met are joined to sessions in which the
 would be live: token by token through the step graph, in rolling contexts of several lengths.
 """
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -21,6 +23,7 @@ from rtbrain.tokens.context import RollingContext
 from rtbrain.tokens.inputs import Inputs, TokenInputs, Vocabulary
 from rtbrain.training.corpus import Progress, tokenise_corpus
 from rtbrain.training.evaluate import Plan
+from rtbrain.training.evaluate_store import described
 from rtbrain.training.folds import groups
 from rtbrain.training.metrics import Interval, numbered
 from rtbrain.training.nuisance.score import accuracy_interval
@@ -64,6 +67,8 @@ class ContextReport:
     """Of what the sessions were made."""
     nuisance: str
     rows: tuple[ContextRow, ...]
+    question: str = ""
+    """What is asked, of which bundle; a bundle that was trained anew under the same name is another one."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,13 @@ def context_report(
             progress(f"{len(lengths)} context lengths", number / len(lengths))
     n_people = len({person[trial.subject] for trial in trials})
     where = (bundle.name, bundle.sha256, planned.config.name, planned.task)
-    return ContextReport(*where, n_people, len(sessions), joined, nuisance, tuple(found))
+    return ContextReport(*where, n_people, len(sessions), joined, nuisance, tuple(found), _question(bundle, planned))
+
+
+def _question(bundle: Bundle, planned: Plan) -> str:
+    """Return what tells apart reports that share no file: methods, seeds and the set's own recipe play no part."""
+    about = [bundle.sha256, asdict(planned.config.tasks[planned.task]), described(planned.config.crop)]
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def _unknown_to(bundle: Bundle, planned: Plan) -> list[Trial]:

@@ -14,12 +14,13 @@ from rtbrain.training.contexts import IN_A_ROW, ContextReport, ContextRow
 from rtbrain.training.report_figures import COLOURS
 from rtbrain.training.report_page import Page
 from rtbrain.training.report_parts import add_making
+from rtbrain.training.table_files import stem_in
 from rtbrain.writing import replacing
 
 
 def write_contexts(found: ContextReport, folder: Path, report: bool = True) -> list[Path]:
     """Write the JSON file and, unless told otherwise, the report of context lengths; return their paths."""
-    stem = f"contexts-{found.bundle}-{found.dataset}-{found.task}"
+    stem = stem_in(folder, f"contexts-{found.bundle}-{found.dataset}-{found.task}", found.question)
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"{stem}.json"]
     with replacing(written[0]) as temporary:

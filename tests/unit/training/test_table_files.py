@@ -1,16 +1,20 @@
 """Tables in one folder: another question never writes over an earlier answer, the same one replaces its own."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from rtbrain.training.dataset_config import Crop
+from rtbrain.training.contexts import ContextReport, ContextRow, _question
+from rtbrain.training.dataset_config import Crop, DatasetConfig
 from rtbrain.training.evaluate import Plan, plan
 from rtbrain.training.evaluate_table import Evaluation, Row, write_evaluation
-from rtbrain.training.methods import ablations, methods_named
+from rtbrain.training.methods import Method, ablations, methods_named
 from rtbrain.training.metrics import Scores
+from rtbrain.training.report_contexts import write_contexts
 from rtbrain.training.report_evaluation import write_report
 from rtbrain.training.transfer_table import TransferTable, write_transfer
 from rtbrain.training.trials import Found
@@ -79,6 +83,28 @@ def test_what_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
 def test_transfers_between_other_sets_are_kept(tmp_path: Path) -> None:
     names = [write_transfer(TransferTable((), "strict", question), tmp_path)[0].name for question in ("a", "b", "a")]
     assert names == ["transfer-strict.json", "transfer-strict-2.json", "transfer-strict.json"]
+
+
+def test_context_lengths_of_a_bundle_trained_anew_are_kept_beside_those_of_the_first(tmp_path: Path) -> None:
+    def written(sha256: str, report: bool = True) -> list[str]:
+        row = ContextRow(10.0, 0.8, (0.7, 0.9), 0.7, 4.0, 3, 4)
+        asked = _question(SimpleNamespace(sha256=sha256), plan(CONFIG, people(6), METHODS))  # type: ignore[arg-type]
+        found = ContextReport("mine", sha256, "lab", "group", 2, 1, "trials", "nuisance", (row,), asked)
+        return [path.name for path in write_contexts(found, tmp_path, report)]
+
+    assert written("one") == ["contexts-mine-lab-group.json", "contexts-mine-lab-group.html"]
+    assert written("two") == ["contexts-mine-lab-group-2.json", "contexts-mine-lab-group-2.html"]
+    assert written("one", report=False) == ["contexts-mine-lab-group.json"]
+    kept = {path.stem: json.loads(path.read_text())["sha256"] for path in tmp_path.glob("*.json")}
+    assert kept == {"contexts-mine-lab-group": "one", "contexts-mine-lab-group-2": "two"}
+
+
+def test_what_is_asked_about_contexts_is_the_bundle_the_task_and_the_crop(found: Found) -> None:
+    def asked(sha256: str = "one", config: DatasetConfig = CONFIG, methods: Sequence[Method] = METHODS) -> str:
+        return _question(SimpleNamespace(sha256=sha256), plan(config, found, methods))  # type: ignore[arg-type]
+
+    assert asked() == asked(methods=METHODS[:1]) == asked(config=replace(CONFIG, n_states=5))
+    assert len({asked(), asked("two"), asked(config=replace(CONFIG, crop=Crop(5.0)))}) == 3
 
 
 def test_a_question_is_its_methods_seeds_probes_and_settings_but_not_its_recordings(found: Found) -> None:
