@@ -1,6 +1,7 @@
 """A session log against the truth: which decisions count, how good they are, and how fast they follow."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ from rtbrain.errors import ConfigError, SourceError
 from rtbrain.protocol import Encoder
 from rtbrain.session_score import Said, read_decisions, score, strip
 from rtbrain.session_truth import Best, SessionTruth, TrueStretch, load_truth, save_truth
-from rtbrain.sinks.session_log import SessionLog
+from rtbrain.sinks.session_check import session_files
+from rtbrain.sinks.session_log import SessionLog, file_name
 from tests.unit.sinks.examples import STATE, TOKEN
 
 TRUTH = SessionTruth(
@@ -53,19 +55,23 @@ def test_the_strip_shows_both_and_the_letters_differ():
     assert strip([Said(20, "negative", 1, True, None)], alike, 2) == ("BB", "..")
 
 
-def test_the_newest_run_of_a_log_counts(tmp_path):
-    for label, signal_s in (("rest", 1.0), ("task", 30.0)):
-        encoder = Encoder()
-        with SessionLog(tmp_path) as log:
+@pytest.mark.parametrize("newest", ["rest", "task"])
+def test_the_newest_run_of_a_log_counts(tmp_path, newest):
+    begun_s = {"rest": 1.0, "task": 30.0}
+    for run, (label, signal_s) in enumerate(begun_s.items()):
+        encoder, name = Encoder(), f"20240229T120000-{run:08x}"  # both began in one second
+        with SessionLog(tmp_path / name) as log:
             log.write(encoder.frame(TOKEN, 0.0))
             log.write(encoder.frame(replace(STATE, label=label, signal_s=signal_s), 1.0))
-    (path, *_) = sorted(tmp_path.iterdir())
-    assert path.name.startswith("session-")
+        (path,) = session_files(tmp_path / name)
+        moved = path.rename(tmp_path / file_name(name, 0))
+        written_s = 3 if label == newest else 2
+        os.utime(moved, (written_s, written_s))
     (said,), tokens = read_decisions(tmp_path, from_s=2.0)
     assert tokens == 1
     assert said.age_ms == pytest.approx(50)
     assert said.rests_s == 2.0
-    assert said.at_s in {3.0, 32.0}  # of runs of one second, the last one written to, if the file system tells
+    assert (said.label, said.at_s) == (newest, begun_s[newest] + 2.0)
 
 
 def test_nothing_to_score_is_said(tmp_path):
