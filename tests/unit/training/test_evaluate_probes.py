@@ -1,13 +1,15 @@
 """Probes within an evaluation: who listens to the recording filter flips, and the table says so."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rtbrain.errors import ConfigError
+from rtbrain.training import nuisance
 from rtbrain.training.dataset_config import Crop, Protocol
-from rtbrain.training.evaluate import _jobs, _probing, evaluate, plan
+from rtbrain.training.evaluate import _PROBING, _jobs, _probing, evaluate, plan
 from rtbrain.training.evaluate_table import tabulate
 from rtbrain.training.methods import methods_named
 from rtbrain.training.nuisance import audit_task
@@ -19,6 +21,14 @@ SET = replace(CONFIG, protocol=Protocol("k-fold", folds=3), crop=Crop(SECONDS))
 
 def by_class(label: int) -> Change | None:
     return narrow if label else None
+
+
+def test_all_that_the_probes_import_is_in_their_key() -> None:
+    folder, reached = Path(nuisance.__file__).parent, {"probes.py"}
+    for _ in range(5):  # what is imported imports more
+        texts = "".join((folder / name).read_text(encoding="utf-8") for name in reached)
+        reached |= {f"{name}.py" for name in re.findall(r"from rtbrain\.training\.nuisance\.(\w+) import", texts)}
+    assert reached == set(_PROBING)
 
 
 def test_who_listens_to_the_filter_flips_and_the_table_says_so(tmp_path: Path) -> None:
