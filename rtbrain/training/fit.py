@@ -119,7 +119,7 @@ def train_model(
     else:
         run.begin()
     began, first = time.monotonic(), run.epoch
-    while run.epoch < settings.epochs and run.epoch - run.best_epoch < settings.patience:
+    while run.epoch < settings.epochs and run.waited < settings.patience:
         run.train_epoch()
         if checkpoint is not None:
             save_checkpoint(checkpoint, key, run.state())

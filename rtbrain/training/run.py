@@ -15,7 +15,7 @@ from rtbrain.messages import FloatArray, IntArray
 from rtbrain.tokens.inputs import Inputs
 from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
-from rtbrain.training.calibrate import even_weights, log_loss
+from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import detect_pairs, point_at_classes, read_classes, weigh_tokens
 from rtbrain.training.initial import look_at_neighbours
@@ -106,6 +106,11 @@ class Run:
         self._average.load_state_dict(model.state_dict())
         self.start = self._validate()
 
+    @property
+    def waited(self) -> int:
+        """Epochs without a better one; those in which steps still grow to their full size do not count."""
+        return self.epoch - max(self.best_epoch, math.ceil(_WARM_UP * self._settings.epochs))
+
     def _told(self, batches: Sequence[Batch]) -> tuple[IntArray, list[str]]:
         """Return class and person of every crop."""
         trials = [self._train[row] for batch in batches for row in batch.rows]
@@ -131,12 +136,17 @@ class Run:
         self.history.append({"loss": mean, **self._validate()})
 
     def _validate(self) -> dict[str, float]:
-        """Return how the averaged weights do on validation people, and keep the best."""
+        """Return how the averaged weights do on validation people, and keep the best.
+
+        The loss is that at the best temperature: focal loss and smoothed labels leave a model less sure than it could
+        be, which the temperature puts right in the end, and an epoch is not to be judged by it.
+        """
         settings = self._settings
         logits, rows = answers(self._average, self._validation, settings.context_s)
         labels = np.array([each.label for each in self._validation])[rows]
         weights = even_weights([self._validation[row].person for row in rows], labels)
-        loss = log_loss(logits, labels, weights)
+        temperature = fit_temperature(logits, labels, weights, len({each.person for each in self._validation}))
+        loss = log_loss(logits, labels, weights, temperature)
         accuracy = float(weights @ (logits.argmax(1) == labels))
         if loss < self._best_loss:
             self._best_loss, self.best_epoch = loss, self.epoch
