@@ -63,8 +63,8 @@ def parity(
         )
     click.echo(
         f"{made.file}, {made.seconds[1] - made.seconds[0]:.1f} s in {made.chunks} chunks of {made.chunk_samples[0]} to "
-        f"{made.chunk_samples[1]} samples: all {made.tokens} tokens are identical, live and offline; probabilities of "
-        f"{made.decisions_compared} of {made.decisions} decisions differ by "
+        f"{made.chunk_samples[1]} samples: all {made.tokens} tokens are identical, live and offline; "
+        f"{made.decisions_compared} of {made.decisions} decisions were compared, and their probabilities differ by "
         f"{made.largest_probability_difference:.1e} at the most\nwrote {found.folder / PARITY}"
     )
 

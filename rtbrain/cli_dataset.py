@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rtbrain.training.dataset_config import DatasetConfig
     from rtbrain.training.trials import Trial
 
-DATASET_HELP = "A known data set (neurolong, seed, deap, mdd, nssi), or a YAML file of yours."
+DATASET_HELP = "A known data set (neurolong, seed, deap, mdd, nssi, eegmat), or a YAML file of yours."
 ROOT = click.option(
     "--root",
     type=click.Path(path_type=Path),

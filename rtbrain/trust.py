@@ -1,6 +1,7 @@
 """Whether an answer may be trusted, and why not: what it rests on is compared with what training saw."""
 
 from collections import deque
+from math import floor
 from typing import Final
 
 from rtbrain.decoder.bundle import Trust
@@ -68,7 +69,7 @@ def doubts(trust: Trust, quality: float, gev: float, context_s: float, wait_s: f
     if gev < trust.min_gev:
         found.append(f"the templates explain {gev:.0%} of the field, in training at least {trust.min_gev:.0%}")
     if context_s < trust.min_context_s:
-        found.append(f"the context of {context_s:.1f} s is shorter than {trust.min_context_s:g} s")
+        found.append(f"the context of {floor(10 * context_s) / 10:.1f} s is shorter than {trust.min_context_s:g} s")
     if wait_s > usual_s + trust.max_age_s:
         found.append(f"the newest token ended {wait_s:.1f} s before the newest sample")
     return found

@@ -111,7 +111,7 @@ class View:
     def drawn(self, now_s: float) -> Panel:
         """Return the view for a terminal."""
         lines: list[Any] = []
-        state, meta, status = (self.newest.get(topic) for topic in ("state", "meta", "status"))
+        state, status = (self.newest.get(topic) for topic in ("state", "status"))
         if state is None:
             lines.append(Text(self.waiting_line()))
         else:
@@ -130,8 +130,14 @@ class View:
                 )
             )
         lines.append(Text(self.source_line(now_s)))
-        title = "rtbrain" if meta is None else f"rtbrain: {meta['bundle']} on {meta['source']['name']}"
-        return Panel(Group(*lines), title=escape(title))
+        return Panel(Group(*lines), title=escape(self.title()))
+
+    def title(self) -> str:
+        """Return which decoder this is of which stream: another one may have the endpoint."""
+        meta = self.newest.get("meta")
+        if meta is None:
+            return "rtbrain"
+        return f"rtbrain: {meta['bundle']} on {meta['source']['name'] if meta['source'] else 'no stream yet'}"
 
 
 def watch_output(
@@ -162,12 +168,15 @@ def watch_output(
 def _print_lines(
     view: View, step: Callable[[], dict[str, Any] | None], over: Callable[[], bool], console: Console
 ) -> None:
-    """Print the newest decision and the source's state once a second."""
-    due_s = monotonic() + 1
+    """Print the newest decision and the source's state once a second, and who decides whenever that changes."""
+    due_s, title = monotonic() + 1, View().title()
     while not over():
         step()
         if monotonic() >= due_s:
             due_s += 1
+            if view.title() != title:
+                title = view.title()
+                console.print(title, markup=False, soft_wrap=True)
             console.print(
                 f"{view.state_line(monotonic())} | {view.source_line(monotonic())}", markup=False, soft_wrap=True
             )

@@ -22,8 +22,8 @@ CONNECT_S: Final = 3.0
 LONGEST_BUFFER_S: Final = 3600
 """Most signal that an inlet may hold, however fast a recording is replayed."""
 
-KEYS: Final = ("name", "type", "source_id")
-"""What a stream can be chosen by."""
+KEYS: Final = ("name", "source_id", "type")
+"""What a stream can be chosen by; where streams match by one of them, the next ones do not count."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,15 @@ def visible_streams(wait_s: float = LOOK_S) -> list[LslStream]:
 
 
 def matching(streams: Sequence[LslStream], wanted: str) -> list[LslStream]:
-    """Return the streams whose name, type or source id is `wanted`; `name=EEG` and the like look at one of them."""
+    """Return the streams whose name is `wanted`, else those of that source id, else those of that type.
+
+    Most streams are of type EEG: one that is called so is meant before those. `type=EEG` and the like look at one key.
+    """
     key, equals, value = wanted.partition("=")
     if equals and key in KEYS:
         return [stream for stream in streams if getattr(stream, key) == value]
-    return [stream for stream in streams if wanted in (stream.name, stream.type, stream.source_id)]
+    by_key = ([stream for stream in streams if getattr(stream, key) == wanted] for key in KEYS)
+    return next((found for found in by_key if found), [])
 
 
 def only(streams: Sequence[LslStream], wanted: str) -> LslStream | None:
@@ -88,7 +92,7 @@ def only(streams: Sequence[LslStream], wanted: str) -> LslStream | None:
     if len(found) > 1:
         raise SourceError(
             f"{len(found)} streams match {wanted!r}, and guessing could decode the wrong person; say which one by "
-            f"{' or '.join(f'{key}=...' for key in KEYS)}:\n" + listed(found)
+            f"{', '.join(f'{key}=...' for key in KEYS)} in place of {wanted}:\n" + listed(found)
         )
     return found[0] if found else None
 

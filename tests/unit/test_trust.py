@@ -30,6 +30,7 @@ def test_nothing_speaks_against_what_is_within_all_limits() -> None:
         ({"quality": 0.79}, "signal quality 0.79 is below 0.80"),
         ({"gev": 0.4}, "the templates explain 40% of the field, in training at least 50%"),
         ({"context_s": 4.9}, "the context of 4.9 s is shorter than 5 s"),
+        ({"context_s": 4.99}, "the context of 4.9 s is shorter than 5 s"),
         ({"wait_s": 1.3}, "the newest token ended 1.3 s before the newest sample"),
     ],
 )

@@ -79,3 +79,10 @@ def test_before_the_first_decision_it_says_what_is_waited_for() -> None:
     assert said() == "the decoder waits for samples"
     view.take(telling.state(1.0), 1.0, 0)
     assert "no decision yet" not in view.state_line(1.0)
+
+
+def test_who_decides_is_said_as_another_decoder_may_have_the_endpoint() -> None:
+    view = View()
+    assert view.title() == "rtbrain"
+    view.take({"topic": "meta", "bundle": "mine", "source": {"name": "EEG"}}, 0.0, 0)
+    assert view.title() == "rtbrain: mine on EEG"

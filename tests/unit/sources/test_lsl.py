@@ -34,6 +34,14 @@ class TestFinding:
             assert find_stream(wanted, lsl.PATIENCE_S).name == name
         del sender
 
+    def test_a_name_counts_before_a_type(self):
+        name = lsl.name()
+        senders = [lsl.outlet(name), lsl.outlet(f"{name}-other", kind=name)]
+        pylsl.resolve_byprop("type", name, 1, lsl.PATIENCE_S)
+        assert find_stream(name, lsl.PATIENCE_S).name == name
+        assert find_stream(f"type={name}", lsl.PATIENCE_S).name == f"{name}-other"
+        del senders
+
     def test_several_are_listed_and_none_is_taken(self):
         name = lsl.name()
         senders = [lsl.outlet(name, source_id=each) for each in ("left", "right")]
