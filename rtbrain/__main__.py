@@ -14,6 +14,10 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.stderr.write(f"rtbrain: {INTERRUPTED_SAID}\n")
         sys.exit(INTERRUPTED)
+    finally:
+        # Ctrl-C while a text is being executed, as when a dataclass is made, marks the interpreter: under `python -m`
+        # it would end by the signal instead of with our exit code, although all was handled. This takes the mark off.
+        exec("")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Help for every command with an example that parses, mistakes answered with what was meant, completion, Ctrl-C."""
 
+import os
 import re
 import shlex
 import shutil
@@ -100,6 +101,21 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["stream streams", "--lsl-out"], done.stderr
 
 
+def test_ctrl_c_while_a_text_is_executed_ends_with_the_exit_code_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, types\n"
+        "fake = types.ModuleType('rtbrain.cli')\n"
+        "def main(prog_name): exec('raise KeyboardInterrupt')\n"
+        "fake.main = main\n"
+        "sys.modules['rtbrain.cli'] = fake\n"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "rtbrain"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr.startswith("rtbrain: interrupted")
+
+
 def test_ctrl_c_gives_one_line_and_nothing_half_written(tmp_path: Path) -> None:
     out = tmp_path / "set"
     order = ("--dataset", "neurolong", "--form", "small", "--subjects", "90", "--minutes", "0.5", "--out", str(out))
@@ -112,9 +128,7 @@ def test_ctrl_c_gives_one_line_and_nothing_half_written(tmp_path: Path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert errors.splitlines() == [
-        "rtbrain: interrupted; nothing is left half written, and what was finished is kept"
-    ], errors
+    said = "rtbrain: interrupted; nothing is left half written, and what was finished is kept"
+    assert (process.returncode, errors.splitlines()) == (130, [said])
     assert output == ""
     assert not list(tmp_path.iterdir())
