@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     help="Folder of each data set, in their order.  [default: by RTBRAIN_DATA, then the configuration]",
 )
 @click.option("--task", help="Which of the data set's tasks, or `all`.  [default: its first]")
-@click.option("--methods", metavar="A,B", help="Which to compare, separated by commas.  [default: the usual ones]")
+@click.option(
+    "--methods", metavar="A,B", help="Which to compare, separated by commas.  [default: rtbrain and the linear ones]"
+)
 @click.option("--ablations", is_flag=True, help="Brain-Token models whole and without one of their parts each.")
 @click.option(
     "--adaptation",

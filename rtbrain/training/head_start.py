@@ -8,7 +8,7 @@ states to count pairs, as in several bands, the embedding itself begins with wha
 The shape of the model stays as it is, and training goes on from there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,10 +36,12 @@ _EVERY = 50
 _RULED_OUT = -10.0
 """Bias of a class without training trials."""
 _TOKENS_NDIM = 4
+Scores = Callable[[Sequence[Batch]], Tensor]
+"""Gives (crops, classes - 1), what a linear model says of crops: the score of each class against the first."""
 
 
-def detect_pairs(model: BrainToken, batch: Batch) -> None:
-    """Let units of the first feed-forward network start out as counters of one state after another.
+def detect_pairs(model: BrainToken, batch: Batch) -> int:
+    """Let units of the first feed-forward network start out as counters of one state after another; return how many.
 
     Which state a token has, and which the one before it, is read by least squares from what the network is given.
     """
@@ -73,6 +75,7 @@ def detect_pairs(model: BrainToken, batch: Batch) -> None:
         weight -= weight.mean(1, keepdim=True)
         weight[: len(pairs)] += torch.stack(shifts).float()[:, None] / settings.width
         block.norm_feed_forward.bias.add_(1.0)
+    return len(pairs)
 
 
 def _least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,8 +89,13 @@ def _least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def point_at_classes(
-    model: BrainToken, batches: Sequence[Batch], labels: IntArray, people: Sequence[str], seed: int
-) -> None:
+    model: BrainToken,
+    batches: Sequence[Batch],
+    labels: IntArray,
+    people: Sequence[str],
+    seed: int,
+    n_units: int | None = None,
+) -> Scores:
     """Let the first feed-forward network start out adding to its tokens what tells the classes.
 
     Parameters
@@ -100,28 +108,44 @@ def point_at_classes(
         Their classes, and whose they are, in the order of the batches.
     seed : int
         Of the split of people on which the strength of regularisation is chosen.
+    n_units : int, optional
+        The network's first units that are looked at, all by default. Where some count pairs the others, at random
+        weights, would only add to what can be learnt by heart.
+
+    Returns
+    -------
+    Scores
+        What the linear model that was found says.
     """
     settings, block = model.settings, _first(model)
-    means, some = [], []
-    for batch, units in zip(batches, _inputs(model, block.contract, batches), strict=True):
-        _, visible = blocked(batch.ids, settings)
-        means.append((units * visible[..., None]).sum((1, 2)).double() / visible.sum((1, 2))[:, None])
-        some.append(units[visible][::_EVERY].double())
-    found = _logistic(torch.cat(means).numpy(), labels, people, settings.n_classes, seed)
+
+    def looks(own: Sequence[Batch]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Give the units' means over each crop, and some of the tokens', batch by batch."""
+        for batch, given in zip(own, _inputs(model, block.contract, own), strict=True):
+            _, visible = blocked(batch.ids, settings)
+            units = given[..., :n_units]
+            means = (units * visible[..., None]).sum((1, 2)).double() / visible.sum((1, 2))[:, None]
+            yield means, units[visible][::_EVERY].double()
+
+    means, some = (torch.cat(each) for each in zip(*looks(batches), strict=True))
+    found = _logistic(means.numpy(), labels, people, settings.n_classes, seed)
     weights = _between_classes(found)
-    strength = (torch.cat(some) @ weights.T).std(0).clamp(min=1e-9)
+    strength = (some @ weights.T).std(0).clamp(min=1e-9)
     (tokens,) = _inputs(model, block.norm_feed_forward, batches[:1])
     with torch.no_grad():
-        block.contract.weight += ((_directions(tokens, len(weights), seed) / strength) @ weights).float()
+        directions = _directions(tokens, len(weights), seed)
+        block.contract.weight[:, :n_units] += ((directions / strength) @ weights).float()
+    return lambda own: torch.cat([means for means, _ in looks(own)]) @ weights.T
 
 
 def weigh_tokens(
     model: BrainToken, batches: Sequence[Batch], labels: IntArray, people: Sequence[str], seed: int
-) -> None:
+) -> Scores:
     """Let the embedding start out adding to each token what its state and its attributes tell of the classes.
 
     The embedding is linear in these, and CLS starts out with the mean over tokens: so this is the logistic regression
-    on pooled tokens, written into the weights that can say it. Parameters are those of `point_at_classes`.
+    on pooled tokens, written into the weights that can say it. Parameters and what is returned are those of
+    `point_at_classes`.
     """
     embedding = model.embedding
     parts = [_token_columns(model, batch) for batch in batches]
@@ -142,6 +166,7 @@ def weigh_tokens(
             own.weight += adds[:, i * size : (i + 1) * size].T
         if embedding.attributes is not None:
             embedding.attributes.weight += adds[:, len(maps) * size :]
+    return lambda own: torch.cat([_token_columns(model, batch).pooled() for batch in own]) @ weights.T
 
 
 @dataclass(frozen=True)
@@ -196,22 +221,38 @@ def _directions(tokens: Tensor, n: int, seed: int, free: int = 0) -> Tensor:
     return torch.cat([torch.zeros(free, n, dtype=torch.float64), found])
 
 
-def read_classes(model: BrainToken, features: Tensor, labels: IntArray, people: Sequence[str], seed: int) -> None:
-    """Let the classifier start out as a logistic regression on features (contexts, d) of training people.
+def read_classes(
+    model: BrainToken, features: Tensor, scores: Tensor, labels: IntArray, people: Sequence[str], seed: int
+) -> None:
+    """Let the classifier start out saying what the linear model says, as sure of it as the labels allow.
 
-    The last norm makes these of mean 0 and spread 1: what differs between trials is a few per cent of what CLS
-    gathers, and weights of 50 and more that could read it would take many thousands of steps to grow.
+    Parameters
+    ----------
+    model : BrainToken
+        Whose classifier and last norm are changed. The norm makes features of mean 0 and spread 1: what differs
+        between trials is a few per cent of what CLS gathers, and weights of 50 and more that could read it would take
+        many thousands of steps to grow.
+    features : (crops, d)
+        What the classifier reads of crops of training people.
+    scores : (crops, classes - 1)
+        What the linear model says of them. The features learn from it and not from the labels, which have been used: a
+        second fit to them would learn the training people by heart.
+    labels, people : (crops,)
+        Classes, and whose the crops are.
+    seed : int
+        Of the split of people on which the strength of regularisation is chosen.
     """
     with torch.no_grad():
         mean, spread = features.mean(0), features.std(0).clamp(min=1e-3)
         model.norm.weight.div_(spread)
         model.norm.bias.copy_((model.norm.bias - mean) / spread)
-        x = ((features - mean) / spread).double().numpy()
-        found = _logistic(x, labels, people, model.settings.n_classes, seed)
-        inverse = torch.from_numpy(1 / found.spread)
-        model.classifier.weight.copy_(torch.from_numpy(found.weights) * inverse)
-        bias = torch.from_numpy(found.bias) - model.classifier.weight.double() @ torch.from_numpy(found.centre)
-        model.classifier.bias.copy_(bias.clamp(min=_RULED_OUT))
+        x = ((features - mean) / spread).double()
+        read, bias = _least_squares(x, scores)
+        found = _logistic((x @ read + bias).numpy(), labels, people, model.settings.n_classes, seed)
+        own = torch.from_numpy(found.weights / found.spread)
+        model.classifier.weight.copy_(own @ read.T)
+        shift = torch.from_numpy(found.bias) + own @ (bias - torch.from_numpy(found.centre))
+        model.classifier.bias.copy_(shift.clamp(min=_RULED_OUT))
 
 
 def _logistic(x: FloatArray, labels: IntArray, people: Sequence[str], classes: int, seed: int) -> "LinearModel":

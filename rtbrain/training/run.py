@@ -91,17 +91,16 @@ class Run:
         rows = [row for row, own in enumerate(crops) for _ in own]
         whole = list(_batched([crop for own in crops for crop in own], rows, settings.batch))
         if settings.model.counts_pairs:
-            if settings.model.sees_neighbours:
-                detect_pairs(model, whole[0])
-            point_at_classes(model, whole, *self._told(whole), self._seed)
+            counting = detect_pairs(model, whole[0]) if settings.model.sees_neighbours else None
+            scores = point_at_classes(model, whole, *self._told(whole), self._seed, counting)
         else:
-            weigh_tokens(model, whole, *self._told(whole), self._seed)
+            scores = weigh_tokens(model, whole, *self._told(whole), self._seed)
         # Shorter ones as well, or the classifier would be far too sure of what it sees in the first seconds.
         lengths, rng = (settings.shortest_s, settings.context_s), np.random.default_rng(self._seed)
         seen = [*whole, *training_batches(self._train, settings.batch, lengths, rng, prefix_share=1.0)]
         with torch.no_grad():
             features = torch.cat([model.features(batch.ids, batch.attributes) for batch in seen])
-        read_classes(model, features, *self._told(seen), self._seed)
+        read_classes(model, features, scores(seen), *self._told(seen), self._seed)
         model.to(self._device)
         self._average.load_state_dict(model.state_dict())
         self.start = self._validate()

@@ -73,8 +73,8 @@ _ALL: tuple[Method, ...] = (
     EEGNetMethod(),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
-USUAL = ("majority", NUISANCE, "band-power", "microstate-stats", "occupancy", "pooled-tokens")
-"""What is run unless methods are named, without adaptation."""
+USUAL = ("majority", NUISANCE, "band-power", "microstate-stats", "occupancy", "pooled-tokens", "rtbrain")
+"""What is run unless methods are named, without adaptation: ours, and all that takes seconds."""
 ABLATED = ("paper-text", "rtbrain")
 
 

@@ -1,5 +1,7 @@
 """What a model knows before its first step: which state follows which, and what that says about the classes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from rtbrain.tokens.inputs import Inputs
 from rtbrain.training.asking import answers
 from rtbrain.training.batches import TokenSequence, collate
 from rtbrain.training.fit_settings import TrainSettings
-from rtbrain.training.head_start import detect_pairs, read_classes
+from rtbrain.training.head_start import Scores, detect_pairs, point_at_classes, read_classes
 from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.model import Block, BrainToken
 from rtbrain.training.model_settings import preset
@@ -110,6 +112,24 @@ def test_the_order_of_states_tells_unseen_people_before_the_first_step(name: str
     assert (logits.argmax(1) == labels).mean() > 0.8
 
 
+@pytest.mark.parametrize("name", ["rtbrain", "paper-text"])
+def test_the_start_says_what_the_linear_model_of_its_tokens_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, found = TrainSettings(preset(name, (N_STATES,), 2), context_s=60.0), []
+
+    def point(*given: Any) -> Scores:
+        found.append(point_at_classes(*given))
+        return found[0]
+
+    monkeypatch.setattr("rtbrain.training.run.point_at_classes", point)
+    attributes = len(settings.model.attributes)
+    unseen = [each for each in people(50, 60, attributes) if each.label == 0]  # that the classes differ is no help
+    run = Run(people(0, 40, attributes), people(30, 4, attributes), settings, 0, ())
+    run.begin()
+    logits, _ = answers(run.best_model(), unseen, 60.0)
+    scores = found[0]([collate([each.pieces[0] for each in unseen], range(len(unseen)))])[:, 0].numpy()
+    assert np.corrcoef(logits[:, 1] - logits[:, 0], scores)[0, 1] > 0.9
+
+
 def test_features_start_with_mean_0_and_spread_1_and_the_classifier_reads_them() -> None:
     torch.manual_seed(0)
     model = BrainToken(preset("rtbrain", (N_STATES,), 2)).eval()
@@ -118,7 +138,8 @@ def test_features_start_with_mean_0_and_spread_1_and_the_classifier_reads_them()
     attributes[labels == 1, :, 0] += 1.0
     with torch.no_grad():
         before = model.features(ids, attributes)
-        read_classes(model, before, labels, [f"p{i // 2}" for i in range(40)], 0)
+        scores = attributes[..., 0].mean(1, keepdim=True).double()
+        read_classes(model, before, scores, labels, [f"p{i // 2}" for i in range(40)], 0)
         after = model.features(ids, attributes)
         told = model(ids, attributes).argmax(1).numpy()
     assert before.std(0).max() < 0.8
