@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rtbrain.errors import SourceError
 from rtbrain.security import ClientKeys
 from rtbrain.sinks.zmq_sub import Subscriber
 
@@ -143,7 +144,13 @@ class View:
 def watch_output(
     endpoint: str, keys: ClientKeys | None, stop: Callable[[], bool], seconds: float | None, *, plain: bool
 ) -> None:
-    """Show messages until asked to stop, or for some seconds; in lines where the output is no terminal."""
+    """Show messages until asked to stop, or for some seconds; in lines where the output is no terminal.
+
+    Raises
+    ------
+    SourceError
+        The seconds are over, and nothing was received.
+    """
     console, view, began_s = Console(), View(), monotonic()
     with Subscriber(endpoint, ("meta", "state", "status"), keys) as subscriber:
 
@@ -158,11 +165,16 @@ def watch_output(
 
         if plain or not console.is_terminal:
             _print_lines(view, step, over, console)
-            return
-        with LiveView(view.drawn(monotonic()), console=console, auto_refresh=False) as shown:
-            while not over():
-                step()
-                shown.update(view.drawn(monotonic()), refresh=True)
+        else:
+            with LiveView(view.drawn(monotonic()), console=console, auto_refresh=False) as shown:
+                while not over():
+                    step()
+                    shown.update(view.drawn(monotonic()), refresh=True)
+    if seconds is not None and view.heard_s is None and not stop():
+        raise SourceError(
+            f"nothing was received from {endpoint} in {seconds:g} s; is `rtbrain stream` running, and this the "
+            "endpoint that it prints (with keys, if it asks for them)?"
+        )
 
 
 def _print_lines(

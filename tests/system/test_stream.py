@@ -225,3 +225,5 @@ def test_watch_shows_what_is_published(bundle: Bundle) -> None:
     amplifier.close()
     nobody = invoke("watch", "--zmq", "tcp://127.0.0.1:1", "--seconds", 1.2)
     assert "nothing has been received" in nobody.stdout
+    assert nobody.exit_code == 2
+    assert "nothing was received from tcp://127.0.0.1:1 in 1.2 s; is `rtbrain stream` running" in nobody.stderr
