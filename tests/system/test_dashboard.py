@@ -125,16 +125,22 @@ def assert_drawings_are_the_messages(tab: Tab, decoding: Decoding) -> None:
     """The curve of the first class, and the ribbon, are rows of messages without a hole."""
     curve = [each for each in tab.evaluate(COLUMNS.format("recent-source"))["p0"] if each is not None]
     ribbon = tab.evaluate(COLUMNS.format("ribbon-source"))
-    decoding.until(lambda each: each["topic"] == "status")
+    # What the page has shown may still wait to be received here.
+    message_of_number(decoding, tab.evaluate(SHOWN)["seq"])
+    decoding.until(lambda each: each["topic"] == "token" and end_s(each) > max(ribbon["right"]) - 1e-9, since=0)
     told = [next(iter(each["probabilities"].values())) for each in decoding.of("state")]
     assert len(curve) > 20
     assert is_part(curve, told)
-    tokens = [(each["start_s"], each["start_s"] + each["duration_s"]) for each in decoding.of("token")]
+    tokens = [(each["start_s"], end_s(each)) for each in decoding.of("token")]
     drawn = list(zip(ribbon["left"], ribbon["right"], strict=True))
     assert len(drawn) > 20
     assert is_part(drawn, tokens)
     colours = [STATES[each["state"]] for each in decoding.of("token") if each["state"] is not None]
     assert is_part([each for each in ribbon["colour"] if each in STATES], colours)
+
+
+def end_s(token: dict[str, Any]) -> float:
+    return float(token["start_s"] + token["duration_s"])
 
 
 def is_part(part: list[Any], whole: list[Any]) -> bool:
