@@ -123,7 +123,7 @@ def test_the_start_says_what_the_linear_model_of_its_tokens_says(name: str, monk
     monkeypatch.setattr("rtbrain.training.run.point_at_classes", point)
     attributes = len(settings.model.attributes)
     unseen = [each for each in people(50, 60, attributes) if each.label == 0]  # that the classes differ is no help
-    run = Run(people(0, 40, attributes), people(30, 4, attributes), settings, 0, ())
+    run = Run(people(0, 40, attributes), people(40, 4, attributes), settings, 0, ())
     run.begin()
     logits, _ = answers(run.best_model(), unseen, 60.0)
     scores = found[0]([collate([each.pieces[0] for each in unseen], range(len(unseen)))])[:, 0].numpy()
