@@ -3,6 +3,9 @@
 One command goes all the way: a simulated NeuroLong set on disk, then for each preset what `rtbrain train` does (people
 split, templates, tokens, training, calibration, export), and at last the answers of the exported bundles about people
 that nothing was fitted to. Beside them stands a linear model on the states' shares of the time, of the same tokens.
+
+Tokens are made in the microstate literature's other usual band, 2 to 20 Hz. On development people (seed 1001) pair
+counts of its tokens told the classes better than those of 1 to 40 Hz: there is less noise in the labels.
 """
 
 import os
@@ -22,7 +25,9 @@ from typing import Any
 
 import numpy as np
 import torch
+import yaml
 
+from rtbrain.config import load_yaml
 from rtbrain.decoder.bundle import Bundle, calibrated
 from rtbrain.decoder.whole import WholeModel
 from rtbrain.messages import FloatArray
@@ -109,11 +114,19 @@ def by_occupancy(corpus: Corpus, trials: Sequence[Trial], test: Sequence[str]) -
     return Row("linear on occupancy", float(hits.mean()), {}, (time.monotonic() - began) / 60)
 
 
+def read_in_band(path: Path, low_hz: float, high_hz: float) -> None:
+    """Let a data set's configuration take its tokens from one band."""
+    raw = load_yaml(path)
+    raw.setdefault("recipe", {})["bands"] = [{"name": "broad", "low_hz": low_hz, "high_hz": high_hz}]
+    path.write_text(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
 def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, object], list[str]]:
     """Simulate, train and ask; print the table, and return the figures and the targets that were missed."""
     began, root, work = time.monotonic(), folder / "set", folder / "work"
     order = Order("neurolong", args.subjects, args.minutes, args.films, args.form, seed=args.seed, effect=args.effect)
     made = simulate(order, root)
+    read_in_band(root / CONFIG, *args.band)
     best, config = made.optima[TASK], load_dataset_config(str(root / CONFIG))
     trials = choose(load(config), config.tasks[TASK], config.crop).trials
     people = sorted({trial.subject for trial in trials}, key=lambda name: (len(name), name))
@@ -159,6 +172,7 @@ def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, object], list
         "test_trials": n_test,
         "seconds": best.seconds,
         "effect": args.effect,
+        "band_hz": args.band,
         "seed": args.seed,
         "chance": best.chance,
         "best_possible": best.accuracy,
@@ -173,12 +187,15 @@ def run(args: argparse.Namespace, folder: Path) -> tuple[dict[str, object], list
 def main() -> int:
     """Run it; with --check say by the exit code whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--subjects", type=int, default=200)
-    parser.add_argument("--test", type=int, default=50, help="people, the last ones, that nothing is fitted to")
+    parser.add_argument("--subjects", type=int, default=250)
+    parser.add_argument("--test", type=int, default=100, help="people, the last ones, that nothing is fitted to")
     parser.add_argument("--films", type=int, default=6, help="of each person; 6 give as many trials of both classes")
     parser.add_argument("--minutes", type=float, default=2.0, help="length of a film")
     parser.add_argument("--form", default="small", help="of the recordings: small has 32 channels at 250 Hz")
     parser.add_argument("--effect", type=float, default=1.0, help="factor on what labels do")
+    parser.add_argument(
+        "--band", type=float, nargs=2, default=[2.0, 20.0], metavar=("LOW", "HIGH"), help="of tokens, Hz"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the people")
     parser.add_argument("--epochs", type=int, help="at the most; by default the data set's")
     parser.add_argument("--workers", type=int, default=2, help="processes that make tokens; training takes one thread")
