@@ -24,8 +24,17 @@ from rtbrain.writing import replacing
 FORMAT = 1
 """Counted up when the files below change."""
 
-_PROGRAM = ("sources", "conditioning", "microstates", "tokens", "training/datasets")
-_PROGRAM_FILES = ("messages.py", "stage.py", "pipeline.py", "tokenizing.py")
+_PROGRAM = (
+    "messages.py",
+    "stage.py",
+    "pipeline.py",
+    "tokenizing.py",
+    "sources",
+    "conditioning",
+    "microstates",
+    "tokens",
+    "training/datasets",
+)
 _PACKAGES = ("numpy", "scipy", "mne")
 
 
@@ -35,9 +44,12 @@ def keys_for(templates: Templates) -> Callable[[Trial, Sequence[str]], str]:
     return trial_keys({"recipe": recipe, "templates": fingerprint(templates)})
 
 
-def trial_keys(made_with: Mapping[str, Any]) -> Callable[[Trial, Sequence[str]], str]:
-    """As `keys_for`, for anything that is made from a trial alone with these plain settings."""
-    shared = {"format": FORMAT, "program": program(), **made_with}
+def trial_keys(made_with: Mapping[str, Any], made_by: tuple[str, ...] = ()) -> Callable[[Trial, Sequence[str]], str]:
+    """As `keys_for`, for anything that is made from a trial alone with these plain settings.
+
+    `made_by` are the files of this package that make it, besides those that make tokens.
+    """
+    shared = {"format": FORMAT, "program": program(), "made_by": text_hash(made_by), **made_with}
 
     def key(trial: Trial, content: Sequence[str]) -> str:
         own = {"trial": trial.name, "content": list(content), "opened": _opened(trial.open, trial)}
@@ -52,12 +64,18 @@ def program() -> dict[str, str]:
 
     The source itself is hashed: a version number that somebody forgot to count up would keep stale tokens alive.
     """
+    return {"rtbrain": text_hash(_PROGRAM), **{name: _version(name) for name in _PACKAGES}}
+
+
+@cache
+def text_hash(names: tuple[str, ...]) -> str:
+    """Return a hash of the text of this package's files, and of all files below its folders, by their names."""
     package, digest = Path(rtbrain.__file__).parent, hashlib.sha256()
-    files = [package / name for name in _PROGRAM_FILES]
-    files += sorted(path for name in _PROGRAM for path in (package / name).rglob("*.py"))
-    for path in files:
-        digest.update(str(path.relative_to(package).as_posix()).encode() + path.read_bytes())
-    return {"rtbrain": digest.hexdigest(), **{name: _version(name) for name in _PACKAGES}}
+    for name in names:
+        path = package / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _version(package: str) -> str:

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rtbrain.errors import ConfigError, SourceError
 from rtbrain.fitting import common_channels
 from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe
+from rtbrain.training.corpus_cache import text_hash
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose, find_root
 from rtbrain.training.datasets.identical import content_hash
@@ -31,7 +31,7 @@ SECONDS = (10.0, 30.0, 60.0, 120.0)
 
 Progress = Callable[[str, float], None]
 
-_PROBING = ("probes.py", "features.py", "filters.py", "lines.py", "spectrum.py")
+_PROBING = tuple(f"training/nuisance/{name}.py" for name in ("probes", "features", "filters", "lines", "spectrum"))
 """What probed answers rest on besides the program of their method: the probes, and what these measure by."""
 
 
@@ -222,22 +222,14 @@ def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
         own = []
         for method in planned.methods:
             if first or method.name not in planned.once:
-                rests_on = planned.rests_on(seed, fold) | ({"probed": _probing()} if method.name in probed else {})
+                asked = {"probed": text_hash(_PROBING)} if method.name in probed else {}
+                rests_on = planned.rests_on(seed, fold) | asked
                 own.append((method, slot_for(folder, method, fold.name, seed, rests_on)))
         slots += [slot for _, slot in own]
         todo = tuple((method, slot) for method, slot in own if load_answers(slot) is None)
         if todo:
             jobs.append(_job(planned, out, seed, fold, todo, probed))
     return slots, jobs
-
-
-@cache
-def _probing() -> str:
-    """Return what tells these probes from others, which may ask otherwise: their text, as that of all programs."""
-    digest = hashlib.sha256()
-    for name in _PROBING:
-        digest.update(name.encode() + (Path(__file__).parent / "nuisance" / name).read_bytes())
-    return digest.hexdigest()
 
 
 def first_fold(planned: Plan, out: Path) -> FoldJob:

@@ -4,7 +4,6 @@ Workers need the same rtbrain and the recordings under the same paths, as on a s
 folder of the evaluation: what they measure on the way goes to their own scratch folder if they do not.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +13,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import rtbrain
 from rtbrain.errors import ConfigError, SourceError
+from rtbrain.training.corpus_cache import text_hash
 from rtbrain.training.evaluate_fold import FoldJob, fold_answers
 from rtbrain.training.evaluate_store import Answers, Slot, save_answers
 
@@ -63,10 +62,7 @@ def run_on_cluster(jobs: Sequence[FoldJob], address: str) -> Iterator[int]:
 @cache
 def installed() -> dict[str, str]:
     """Return what tells the program of this machine from another's: all of its text, and the packages it rests on."""
-    package, digest = Path(rtbrain.__file__).parent, hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    return {"rtbrain": digest.hexdigest(), **{name: metadata.version(name) for name in _PACKAGES}}
+    return {"rtbrain": text_hash(("",)), **{name: metadata.version(name) for name in _PACKAGES}}
 
 
 def _run(expected: Mapping[str, str], job: FoldJob) -> list[tuple[Slot, Answers]]:

@@ -9,10 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import rtbrain
 from rtbrain.config import parse
 from rtbrain.errors import RtbrainError, SourceError
-from rtbrain.training.corpus_cache import program
+from rtbrain.training.corpus_cache import program, text_hash
 from rtbrain.training.methods.base import Attention, Method
 from rtbrain.training.nuisance.probes import Probe
 from rtbrain.writing import replacing
@@ -104,13 +103,8 @@ def described(value: Any) -> Any:
 @cache
 def _program(more: tuple[str, ...]) -> dict[str, str]:
     """Return what tells this program from one that may answer otherwise: the text itself, not a version number."""
-    package, digest = Path(rtbrain.__file__).parent, hashlib.sha256()
-    for name in (*_PROGRAM, *more):
-        path = package / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
     packages = {name: metadata.version(name) for name in ("scikit-learn", "torch")}
-    return {**program(), "evaluation": digest.hexdigest(), **packages}
+    return {**program(), "evaluation": text_hash((*_PROGRAM, *more)), **packages}
 
 
 def _safe(name: str) -> str:

@@ -118,6 +118,7 @@ def point_at_classes(
         What the linear model that was found says.
     """
     settings, block = model.settings, _first(model)
+    rng = torch.Generator().manual_seed(seed)
 
     def looks(own: Sequence[Batch]) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the units' means over each crop, and some of the tokens', batch by batch."""
@@ -125,7 +126,7 @@ def point_at_classes(
             _, visible = blocked(batch.ids, settings)
             units = given[..., :n_units]
             means = (units * visible[..., None]).sum((1, 2)).double() / visible.sum((1, 2))[:, None]
-            yield means, units[visible][::_EVERY].double()
+            yield means, _some(units[visible], rng).double()
 
     means, some = (torch.cat(each) for each in zip(*looks(batches), strict=True))
     found = _logistic(means.numpy(), labels, people, settings.n_classes, seed)
@@ -136,6 +137,11 @@ def point_at_classes(
         directions = _directions(tokens, len(weights), seed)
         block.contract.weight[:, :n_units] += ((directions / strength) @ weights).float()
     return lambda own: torch.cat([means for means, _ in looks(own)]) @ weights.T
+
+
+def _some(tokens: Tensor, rng: torch.Generator) -> Tensor:
+    """Return some of the tokens (n, ...), drawn: each n-th of them could always be a block's first one."""
+    return tokens[torch.randperm(len(tokens), generator=rng)[: -(-len(tokens) // _EVERY)]]
 
 
 def weigh_tokens(

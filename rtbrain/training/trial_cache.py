@@ -23,6 +23,13 @@ from rtbrain.writing import replacing
 
 Arrays = dict[str, NDArray[Any]]
 
+MADE_BY = {
+    "powers": ("training/band_powers.py",),
+    "samples": ("training/conditioned.py",),
+    "peaks": ("fitting.py",),
+}
+"""The files that measure what is kept on disk, besides the chain's own."""
+
 MOST_BYTES = 1 << 30
 """Of cleaned samples that a process keeps. What does not fit goes through the whole chain again for every fold."""
 
@@ -96,7 +103,8 @@ class TrialCache:
         return _memory.trials[key]
 
     def _kept(self, trial: Trial, recipe: Recipe, what: str, measure: Callable[[], Arrays]) -> Arrays:
-        key = trial_keys({"what": what, "recipe": recipe.to_dict()})(trial, self.content[trial.name])
+        made_by = MADE_BY[what.partition("-")[0]]
+        key = trial_keys({"what": what, "recipe": recipe.to_dict()}, made_by)(trial, self.content[trial.name])
         path = self.folder / f"{what}-{key[:32]}.npz"
         found = _read(path, key)
         if found is None:

@@ -56,7 +56,10 @@ def _linear(name: str, features: Features, file: str, *needs: TokenNeed, more: t
 
 _ALL: tuple[Method, ...] = (
     Majority(),
-    replace(_linear(NUISANCE, nuisance_features, "plain", more=("training/nuisance",)), adaptation=None),
+    replace(
+        _linear(NUISANCE, nuisance_features, "plain", more=("training/nuisance", "training/evaluate.py")),
+        adaptation=None,
+    ),
     _linear("band-power", relative_powers, "band_power", more=("training/band_powers.py",)),
     _linear("microstate-stats", MicrostateStatistics(_BROAD), "token_features", _BROAD),
     _linear("occupancy", Occupancy(_SEVERAL), "token_features", _SEVERAL),

@@ -48,7 +48,8 @@ class Baseline:
     def program(self) -> tuple[str, ...]:
         """Return the files that decide its answers."""
         own = ("methods/baseline", "methods/networks", "baselines", "plain_fit", "losses", "model")
-        return tuple(f"training/{name}.py" for name in (*own, "fit", "batches", "asking", "calibrate", "task_model"))
+        loop = ("fit", "fit_settings", "batches", "asking", "calibrate", "task_model")
+        return (*(f"training/{name}.py" for name in (*own, *loop)), "decoder/bundle.py")
 
     def for_task(self, schedule: Schedule, task: Task) -> "Baseline":
         """Return the method with what the data set and the paper say about the task."""

@@ -21,6 +21,7 @@ BRAIN_TOKEN_PROGRAM = (
     "training/model_settings.py",
     "training/plain_fit.py",
     "tokens/inputs.py",
+    "decoder/bundle.py",
 )
 
 

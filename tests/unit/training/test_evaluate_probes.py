@@ -8,8 +8,9 @@ import pytest
 
 from rtbrain.errors import ConfigError
 from rtbrain.training import nuisance
+from rtbrain.training.corpus_cache import text_hash
 from rtbrain.training.dataset_config import Crop, Protocol
-from rtbrain.training.evaluate import _PROBING, _jobs, _probing, evaluate, plan
+from rtbrain.training.evaluate import _PROBING, _jobs, evaluate, plan
 from rtbrain.training.evaluate_table import tabulate
 from rtbrain.training.methods import methods_named
 from rtbrain.training.nuisance import audit_task
@@ -28,7 +29,7 @@ def test_all_that_the_probes_import_is_in_their_key() -> None:
     for _ in range(5):  # what is imported imports more
         texts = "".join((folder / name).read_text(encoding="utf-8") for name in reached)
         reached |= {f"{name}.py" for name in re.findall(r"from rtbrain\.training\.nuisance\.(\w+) import", texts)}
-    assert reached == set(_PROBING)
+    assert {f"training/nuisance/{name}" for name in reached} == set(_PROBING)
 
 
 def test_who_listens_to_the_filter_flips_and_the_table_says_so(tmp_path: Path) -> None:
@@ -64,13 +65,13 @@ def test_other_probes_ask_for_new_answers_of_those_who_are_probed(
 
     before, read = keys(), Path.read_bytes
     for name in ("probes.py", "features.py", "spectrum.py"):
-        _probing.cache_clear()
+        text_hash.cache_clear()
         with monkeypatch.context() as changed:
             changed.setattr(Path, "read_bytes", lambda path, own=name: read(path) + b"#" * (path.name == own))
             after = keys()
         assert {asked for asked in before if after[asked].isdisjoint(before[asked])} == {("band-power", 0)}, name
         assert {asked for asked in before if after[asked] == before[asked]} == set(before) - {("band-power", 0)}
-    _probing.cache_clear()
+    text_hash.cache_clear()
     assert keys() == before
 
 

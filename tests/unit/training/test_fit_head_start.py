@@ -112,9 +112,14 @@ def test_the_order_of_states_tells_unseen_people_before_the_first_step(name: str
     assert (logits.argmax(1) == labels).mean() > 0.8
 
 
-@pytest.mark.parametrize("name", ["rtbrain", "paper-text"])
-def test_the_start_says_what_the_linear_model_of_its_tokens_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings, found = TrainSettings(preset(name, (N_STATES,), 2), context_s=60.0), []
+@pytest.mark.parametrize(
+    ("name", "window", "seed"),
+    [("rtbrain", 16, 0), *(("paper-text", window, seed) for window in (10, 60) for seed in range(3))],
+)
+def test_the_start_says_what_the_linear_model_of_its_tokens_says(
+    name: str, window: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, found = TrainSettings(preset(name, (N_STATES,), 2, window=window), context_s=60.0), []
 
     def point(*given: Any) -> Scores:
         found.append(point_at_classes(*given))
@@ -123,7 +128,7 @@ def test_the_start_says_what_the_linear_model_of_its_tokens_says(name: str, monk
     monkeypatch.setattr("rtbrain.training.run.point_at_classes", point)
     attributes = len(settings.model.attributes)
     unseen = [each for each in people(50, 60, attributes) if each.label == 0]  # that the classes differ is no help
-    run = Run(people(0, 40, attributes), people(40, 4, attributes), settings, 0, ())
+    run = Run(people(0, 40, attributes), people(40, 4, attributes), settings, seed, ())
     run.begin()
     logits, _ = answers(run.best_model(), unseen, 60.0)
     scores = found[0]([collate([each.pieces[0] for each in unseen], range(len(unseen)))])[:, 0].numpy()
