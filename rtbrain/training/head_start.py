@@ -29,7 +29,9 @@ MARGIN = 0.3
 TRUST = 0.2
 """How much more a pair counts whose tokens fit their templates by one standard deviation better."""
 REACH = 0.3
-"""Length of what the classes' direction adds to a token, relative to the token's own."""
+"""Length of what the classes' direction adds to an embedded token, relative to the token's own."""
+PAIR_REACH = 1.0
+"""The same where pairs are counted, after the first layer: what is weaker drowns in what else tokens differ by."""
 _RIDGE = 1e-3
 _EVERY = 50
 """Tokens of which one is looked at, where a few are enough."""
@@ -134,7 +136,7 @@ def point_at_classes(
     strength = (some @ weights.T).std(0).clamp(min=1e-9)
     (tokens,) = _inputs(model, block.norm_feed_forward, batches[:1])
     with torch.no_grad():
-        directions = _directions(tokens, len(weights), seed)
+        directions = _directions(tokens, len(weights), seed, PAIR_REACH)
         block.contract.weight[:, :n_units] += ((directions / strength) @ weights).float()
     return lambda own: torch.cat([means for means, _ in looks(own)]) @ weights.T
 
@@ -162,7 +164,7 @@ def weigh_tokens(
     strength = torch.cat([part.scores(weights) for part in parts]).std(0).clamp(min=1e-9)
     (tokens,) = _inputs(model, _first(model).norm_interaction, batches[:1])
     free = positional(model.settings)
-    directions = _directions(tokens, len(weights), seed, free)
+    directions = _directions(tokens, len(weights), seed, REACH, free)
     adds = ((directions / strength) @ weights).float()  # (width, columns)
     size = model.settings.vocabulary.size
     with torch.no_grad():
@@ -217,13 +219,13 @@ def _between_classes(found: "LinearModel") -> Tensor:
     return torch.from_numpy((found.weights[1:] - found.weights[:1]) / found.spread)
 
 
-def _directions(tokens: Tensor, n: int, seed: int, free: int = 0) -> Tensor:
-    """Return n random directions (width, n) of length REACH relative to the tokens'; the first `free` rows are 0."""
+def _directions(tokens: Tensor, n: int, seed: int, reach: float, free: int = 0) -> Tensor:
+    """Return n random directions (width, n) of a length relative to the tokens'; the first `free` rows are 0."""
     width = tokens.shape[-1] - free
     drawn = torch.randn(width, n, generator=torch.Generator().manual_seed(seed))
     # Orthogonal to each other, and of mean 0, or the next norm would take them off.
     columns = torch.cat([torch.ones(width, 1), drawn], 1).double()
-    found = REACH * float(tokens.norm(dim=-1).mean()) * torch.linalg.qr(columns)[0][:, 1:]
+    found = reach * float(tokens.norm(dim=-1).mean()) * torch.linalg.qr(columns)[0][:, 1:]
     return torch.cat([torch.zeros(free, n, dtype=torch.float64), found])
 
 

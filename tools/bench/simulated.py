@@ -4,8 +4,9 @@ One command goes all the way: a simulated NeuroLong set on disk, then for each p
 split, templates, tokens, training, calibration, export), and at last the answers of the exported bundles about people
 that nothing was fitted to. Beside them stands a linear model on the states' shares of the time, of the same tokens.
 
-Tokens are made in the microstate literature's other usual band, 2 to 20 Hz. On development people (seed 1001) pair
-counts of its tokens told the classes better than those of 1 to 40 Hz: there is less noise in the labels.
+Tokens are made in the microstate literature's other usual band, 2 to 20 Hz, not in the shipped configuration's 1 to 40:
+chosen on development people (seed 1001), whose classes a logistic regression on its pair counts told in 0.867 +- 0.013
+of 720 trials, and in 0.842 +- 0.014 with 1 to 40 Hz. The people of seed 0 were asked about by earlier versions.
 """
 
 import os
@@ -196,7 +197,7 @@ def main() -> int:
     parser.add_argument(
         "--band", type=float, nargs=2, default=[2.0, 20.0], metavar=("LOW", "HIGH"), help="of tokens, Hz"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the people")
+    parser.add_argument("--seed", type=int, default=3, help="of the people")
     parser.add_argument("--epochs", type=int, help="at the most; by default the data set's")
     parser.add_argument("--workers", type=int, default=2, help="processes that make tokens; training takes one thread")
     parser.add_argument("--presets", nargs="+", choices=PRESETS, default=PRESETS)
