@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rtbrain.errors import ConfigError
 from rtbrain.tokenizing import Tokenized
-from rtbrain.tokens.inputs import PADDING, Inputs, TokenInputs
+from rtbrain.tokens.inputs import PADDING, Inputs, TokenInputs, Vocabulary
 from rtbrain.training.model_settings import ModelSettings
 
 
@@ -47,8 +47,16 @@ class Batch:
 
 def sequence_of(name: str, person: str, label: int, result: Tokenized, settings: ModelSettings) -> TokenSequence:
     """Return a trial's tokens as the model's inputs, with the live rule at breaks."""
+    whole = pieces_of(result, settings.vocabulary, settings.attributes)
+    if not whole:
+        raise ConfigError(f"trial {name!r} has no token with a state; leave it out, or look at it by `rtbrain inspect`")
+    return TokenSequence(name, person, label, whole)
+
+
+def pieces_of(result: Tokenized, vocabulary: Vocabulary, attributes: Sequence[str]) -> tuple[Inputs, ...]:
+    """Return tokens as a model's inputs, in stretches between breaks that start a new context."""
     tokens, rate_hz = result.tokens, result.info.rate_hz
-    inputs = TokenInputs(settings.vocabulary, settings.attributes, rate_hz)
+    inputs = TokenInputs(vocabulary, attributes, rate_hz)
     breaks = sorted(result.breaks, key=lambda each: each.at_s)
     start_s = tokens.start / rate_hz
     edges = [0, *(int(np.searchsorted(start_s, each.at_s - 0.5 / rate_hz)) for each in breaks), len(tokens)]
@@ -59,10 +67,7 @@ def sequence_of(name: str, person: str, label: int, result: Tokenized, settings:
             if breaks[i - 1].kind == "context":
                 pieces.append([])
         pieces[-1].append(inputs(tokens.take(slice(begin, end))))
-    whole = tuple(piece for piece in map(_joined, pieces) if len(piece))
-    if not whole:
-        raise ConfigError(f"trial {name!r} has no token with a state; leave it out, or look at it by `rtbrain inspect`")
-    return TokenSequence(name, person, label, whole)
+    return tuple(piece for piece in map(joined, pieces) if len(piece))
 
 
 def seen_s(sequence: TokenSequence) -> float:
@@ -163,6 +168,7 @@ def training_batches(
         yield made
 
 
-def _joined(parts: list[Inputs]) -> Inputs:
+def joined(parts: Sequence[Inputs]) -> Inputs:
+    """Return tokens one after the other."""
     names = ("ids", "attributes", "start_s", "end_s")
     return Inputs(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

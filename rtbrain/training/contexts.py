@@ -18,9 +18,9 @@ from rtbrain.decoder.bundle import Bundle
 from rtbrain.decoder.session import StepModel, load_step
 from rtbrain.errors import ConfigError
 from rtbrain.messages import BoolArray, FloatArray, IntArray
-from rtbrain.tokenizing import Tokenized
 from rtbrain.tokens.context import RollingContext
-from rtbrain.tokens.inputs import Inputs, TokenInputs, Vocabulary
+from rtbrain.tokens.inputs import Inputs, Vocabulary
+from rtbrain.training.batches import joined, pieces_of
 from rtbrain.training.corpus import Progress, tokenise_corpus
 from rtbrain.training.evaluate import Plan
 from rtbrain.training.evaluate_store import described
@@ -80,6 +80,8 @@ class _Session:
     edges_s: tuple[float, ...]
     """Where each trial begins, and where the last one ends."""
     inputs: Inputs
+    new_contexts: frozenset[int] = frozenset()
+    """Tokens before which the signal broke off for so long that live, too, a new context begins."""
 
 
 def context_report(
@@ -102,9 +104,10 @@ def context_report(
     corpus = tokenise_corpus(trials, bundle.templates, cache, workers, progress)
     model = load_step(bundle.step, "cpu")
     person = groups(planned.chosen.trials, planned.same_person)
-    rows, joined = _orders(trials, person)
-    described = {trial.name: _inputs(model, corpus[trial.name]) for trial in trials}
-    sessions = [_session(person[row[0].subject], row, [described[trial.name] for trial in row]) for row in rows]
+    rows, made_of = _orders(trials, person)
+    schema = model.schema
+    read = {each.name: pieces_of(corpus[each.name], Vocabulary(schema.states), schema.attributes) for each in trials}
+    sessions = [_session(person[row[0].subject], row, [read[trial.name] for trial in row]) for row in rows]
     lengths = sorted({min(each, bundle.context_s) for each in (*LENGTHS_S, bundle.context_s)})
     found = []
     for number, length in enumerate(lengths, 1):
@@ -113,7 +116,7 @@ def context_report(
             progress(f"{len(lengths)} context lengths", number / len(lengths))
     n_people = len({person[trial.subject] for trial in trials})
     where = (bundle.name, bundle.sha256, planned.config.name, planned.task)
-    return ContextReport(*where, n_people, len(sessions), joined, nuisance, tuple(found), _question(bundle, planned))
+    return ContextReport(*where, n_people, len(sessions), made_of, nuisance, tuple(found), _question(bundle, planned))
 
 
 def _question(bundle: Bundle, planned: Plan) -> str:
@@ -124,15 +127,23 @@ def _question(bundle: Bundle, planned: Plan) -> str:
 
 def _unknown_to(bundle: Bundle, planned: Plan) -> list[Trial]:
     """Return the trials of people who were neither trained nor validated on."""
-    about = bundle.provenance
+    about, trials = bundle.provenance, planned.chosen.trials
     met: set[str] = set()
     if about.get("dataset") == planned.config.name:
         met = {name for side in ("train", "validation") for name in about["subjects"][side]}
+    elif "recordings" not in about:
+        raise ConfigError(
+            f"{bundle.name} was trained on {about.get('dataset')}, not {planned.config.name}, and does not say by "
+            "content which recordings it has met: under another name they may be here, too; train it anew"
+        )
+    # Under whatever name a recording is read, its content tells.
+    content = {each for side in ("train", "validation") for each in about.get("recordings", {}).get(side, ())}
+    met |= {trial.subject for trial in trials if content.intersection(planned.content[trial.name])}
     # Somebody who was met may have no trial in this task, and yet be one person with somebody who has.
     met |= {name for names in planned.same_person if met & set(names) for name in names}
-    person = groups(planned.chosen.trials, planned.same_person)
+    person = groups(trials, planned.same_person)
     known = {person[name] for name in met if name in person}
-    left = [trial for trial in planned.chosen.trials if person[trial.subject] not in known]
+    left = [trial for trial in trials if person[trial.subject] not in known]
     if len({trial.label for trial in left}) < 2:
         raise ConfigError(
             f"{bundle.name} has met {len(met)} people of {planned.config.name}, and those that are left do not have "
@@ -172,21 +183,22 @@ def _alternating(trials: Sequence[Trial]) -> list[Trial]:
     return order
 
 
-def _inputs(model: StepModel, result: Tokenized) -> Inputs:
-    describe = TokenInputs(Vocabulary(model.schema.states), model.schema.attributes, result.info.rate_hz)
-    return describe(result.tokens)
-
-
-def _session(person: str, trials: Sequence[Trial], parts: Sequence[Inputs]) -> _Session:
-    edges, moved = [0.0], []
-    for part in parts:
-        shift = edges[-1] - float(part.start_s.min())
-        moved.append(replace(part, start_s=part.start_s + shift, end_s=part.end_s + shift))
+def _session(person: str, trials: Sequence[Trial], parts: Sequence[Sequence[Inputs]]) -> _Session:
+    """Join the pieces of trials."""
+    edges, moved, begin = [0.0], list[Inputs](), set[int]()
+    for trial, pieces in zip(trials, parts, strict=True):
+        if not pieces:
+            raise ConfigError(
+                f"trial {trial.name!r} has no token with a state; leave it out, or look at it by `rtbrain inspect`"
+            )
+        shift = edges[-1] - float(pieces[0].start_s.min())
+        for number, piece in enumerate(pieces):
+            if number:
+                begin.add(sum(map(len, moved)))
+            moved.append(replace(piece, start_s=piece.start_s + shift, end_s=piece.end_s + shift))
         edges.append(float(moved[-1].end_s.max()))
-    names = ("ids", "attributes", "start_s", "end_s")
-    joined = Inputs(*(np.concatenate([getattr(each, name) for each in moved]) for name in names))
     labels = tuple(trial.label for trial in trials if trial.label is not None)
-    return _Session(person, labels, tuple(edges), joined)
+    return _Session(person, labels, tuple(edges), joined(moved), frozenset(begin))
 
 
 def _row(model: StepModel, sessions: Sequence[_Session], context_s: float) -> ContextRow:
@@ -232,5 +244,7 @@ def _decoded(model: StepModel, session: _Session, context_s: float) -> tuple[Flo
                 times.append(due)
                 told.append(int(np.argmax(answer.probabilities)))
             due += EVERY_S
+        if i in session.new_contexts:
+            context.reset()
         context.push(int(inputs.ids[i]), inputs.attributes[i], float(inputs.start_s[i]), end_s)
     return np.array(times), np.array(told, np.int64)

@@ -30,17 +30,18 @@ class ClassRule:
 
 @dataclass(frozen=True)
 class PaperSettings:
-    """What the paper states for a task."""
+    """What the paper states for a task and we follow; its accuracies stand in `rtbrain.training.paper_figures`."""
 
     window: Count = 10
     loss: Literal["focal", "cross-entropy"] = "cross-entropy"
     alpha: tuple[Positive, ...] = ()
-    accuracy: float | None = None
-    """The paper's own figure in percent, for comparison."""
+    """Weight of each class among the paper's own people; for the protocol `paper` alone."""
     batch: Count = 12
-    optimizer: str = "adam"
-    learning_rate: Positive = 1e-3
-    epochs: Count = 3000
+
+    @property
+    def for_others(self) -> "PaperSettings":
+        """Return what holds beyond the paper's own people: there, classes weigh by the data's own frequencies."""
+        return replace(self, alpha=())
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def plan(
     hashes = {path: content_hash(path) for path in {path for trial in chosen.trials for path in trial.files}}
     content = {trial.name: tuple(hashes[path] for path in trial.files) for trial in chosen.trials}
     table_mode(methods)
-    own = tuple(for_task(method, config, name) for method in methods)
+    own = tuple(for_task(method, config, name, optimistic) for method in methods)
     known = {method.name for method in own}
     if unknown := [each for each in (*probed, *once) if each not in known]:
         raise ConfigError(f"{', '.join(unknown)} cannot be probed or run once: it is not among the methods of the plan")

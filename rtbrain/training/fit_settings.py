@@ -63,12 +63,13 @@ def settings_for(
 
     Training begins near a good answer (`rtbrain.training.head_start`), and steps of the schedule's full size would
     first leave it: ours takes a tenth of them. The paper's models read no attributes, so that there is less to be found
-    beyond that answer, and lose it sooner: they take a 250th. They keep the paper's batch and loss, but weigh classes
-    by the data's own frequencies: the paper's alpha of 2 : 1 does that for its own set, and elsewhere would lean
-    towards one class.
+    beyond that answer, and lose it sooner: they take a 250th. They keep the paper's batch and loss, and its alpha where
+    `paper` still has it: in the protocol `paper`. Elsewhere classes weigh by the data's own frequencies: 2 : 1 does
+    that for the paper's own people, and for others would lean towards one class.
     """
     made = TrainSettings(model, context_s, epochs=schedule.epochs, patience=schedule.patience)
     if name == "rtbrain":
         rate = 0.1 * schedule.learning_rate
         return replace(made, batch=schedule.batch, weight_decay=0.1, smoothing=0.1, learning_rate=rate)
-    return replace(made, batch=paper.batch, loss=paper.loss, learning_rate=0.004 * schedule.learning_rate)
+    rate = 0.004 * schedule.learning_rate
+    return replace(made, batch=paper.batch, loss=paper.loss, alpha=paper.alpha, learning_rate=rate)

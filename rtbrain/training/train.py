@@ -202,7 +202,7 @@ def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Li
     context_s = context_within(order.context_s or config.training.context_s, train)
     if shortened := _shortened(planned, order, context_s):
         listener.say(shortened)
-    settings = settings_for(order.preset, model, context_s, config.training, task.paper)
+    settings = settings_for(order.preset, model, context_s, config.training, task.paper.for_others)
     settings = replace(settings, epochs=order.epochs or settings.epochs, adversary=order.adversary, device=order.device)
     return _Data(templates, corpus, train, [sequences[name] for name in fold.validation], settings)
 

@@ -75,11 +75,13 @@ def provenance_of(
     """Return where a model comes from, as plain values."""
     subject = {trial.name: trial.subject for trial in planned.chosen.trials}
     sides = {"train": fold.train, "validation": fold.validation, "left_out": fold.test}
+    content = {side: sorted({planned.content[name][0] for name in names}) for side, names in sides.items()}
     return {
         "dataset": planned.config.name,
         "title": planned.config.title,
         "task": planned.task,
         "subjects": {side: sorted({subject[name] for name in names}) for side, names in sides.items()},
+        "recordings": content,
         "trials": {side: len(names) for side, names in sides.items()},
         "protocol": "templates and weights on the training people; stopping and calibration on the validation people",
         "preset": preset,

@@ -151,8 +151,12 @@ def table_mode(methods: Sequence[Method]) -> Adaptation:
     return next((mode for mode in ADAPTATIONS if mode in modes), "none")
 
 
-def for_task(method: Method, config: DatasetConfig, task: str) -> Method:
-    """Return a method with what the data set's configuration says of training, and the paper of the task."""
+def for_task(method: Method, config: DatasetConfig, task: str, as_paper: bool = False) -> Method:
+    """Return a method with what the data set's configuration says of training, and the paper of the task.
+
+    `as_paper`: with what holds for the paper's own people alone, too.
+    """
     if isinstance(method, BrainTokenMethod | Baseline | EEGNetMethod):
-        return method.for_task(config.training, config.tasks[task])
+        paper = config.tasks[task].paper
+        return replace(method, schedule=config.training, paper=paper if as_paper else paper.for_others)
     return method

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rtbrain.training.dataset_config import PaperSettings, Schedule, Task
+from rtbrain.training.dataset_config import PaperSettings, Schedule
 from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
 from rtbrain.training.methods.networks import FittedNetwork, Reader, states_of
 
@@ -51,10 +51,6 @@ class Baseline:
         loop = ("fit", "fit_settings", "batches", "asking", "calibrate", "task_model")
         return (*(f"training/{name}.py" for name in (*own, *loop)), "decoder/bundle.py")
 
-    def for_task(self, schedule: Schedule, task: Task) -> "Baseline":
-        """Return the method with what the data set and the paper say about the task."""
-        return replace(self, schedule=schedule, paper=task.paper)
-
     def fit(
         self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
     ) -> Fitted:
@@ -75,7 +71,7 @@ class Baseline:
             patience=self.schedule.patience,
             learning_rate=self.schedule.learning_rate,
             # By the data's own frequencies, as the paper's model in the same table (see fit_settings.settings_for).
-            weights=class_weights([each.label for each in known], classes),
+            weights=self.paper.alpha or class_weights([each.label for each in known], classes),
             loss=self.paper.loss,
             align=self.align,
         )

@@ -1,7 +1,7 @@
 """EEGNet on windows of the conditioned EEG as a method: what a lab would take that does not care for tokens."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ from rtbrain.decoder.bundle import calibrated
 from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray
 from rtbrain.training.conditioned import Conditioned
-from rtbrain.training.dataset_config import PaperSettings, Schedule, Task
+from rtbrain.training.dataset_config import PaperSettings, Schedule
 from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
 from rtbrain.training.methods.networks import FittedNetwork
 
@@ -45,10 +45,6 @@ class EEGNetMethod:
         """Return the files that decide its answers."""
         own = ("methods/eegnet", "methods/networks", "eegnet", "conditioned", "plain_fit", "losses", "calibrate")
         return tuple(f"training/{name}.py" for name in own)
-
-    def for_task(self, schedule: Schedule, task: Task) -> "EEGNetMethod":
-        """Return the method with what the data set and the paper say about the task."""
-        return replace(self, schedule=schedule, paper=task.paper)
 
     def fit(
         self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from rtbrain.messages import FloatArray
-from rtbrain.training.dataset_config import PaperSettings, Schedule, Task
+from rtbrain.training.dataset_config import PaperSettings, Schedule
 from rtbrain.training.fit_settings import settings_for
 from rtbrain.training.methods.base import Adaptation, Attention, Example, Fitted, TokenNeed, n_classes
 
@@ -75,10 +75,6 @@ class BrainTokenMethod:
         from rtbrain.training.fit import PROGRAM
 
         return (*BRAIN_TOKEN_PROGRAM, *(f"training/{name}" for name in PROGRAM))
-
-    def for_task(self, schedule: Schedule, task: Task) -> "BrainTokenMethod":
-        """Return the method with what the data set and the paper say about the task."""
-        return replace(self, schedule=schedule, paper=task.paper)
 
     def fit(
         self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()

@@ -83,8 +83,9 @@ def test_it_prints_tables_and_goes_on_where_it_was_stopped(
     names = ("majority", "nuisance", "band-power", "cnn", "eegnet")
     monkeypatch.setattr(tool, "TABLES", (tool.Table("mdd", "group", names),))
     monkeypatch.setattr(tool, "OURS", "band-power")
-    monkeypatch.setattr(tool, "load_dataset_config", lambda name: replace(CONFIG, root=str(root)))
-    args = ["accuracy", "--mdd", str(root), "--out", str(out), "--workers", "1", "--seeds", "2", "--epochs", "2"]
+    short = replace(CONFIG, root=str(root), training=replace(CONFIG.training, epochs=2))
+    monkeypatch.setattr(tool, "load_dataset_config", lambda name: short)
+    args = ["accuracy", "--mdd", str(root), "--out", str(out), "--workers", "1", "--seeds", "2"]
 
     def run(*more: str) -> list[str]:
         monkeypatch.setattr(sys, "argv", [*args, *more])

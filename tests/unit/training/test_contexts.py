@@ -5,10 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from rtbrain.decoder.session import load_step
+from rtbrain.errors import ConfigError
 from rtbrain.tokens.inputs import Inputs
-from rtbrain.training.contexts import _alternating, _decoded, _followed, _orders, _row, _Session, _unknown_to
+from rtbrain.training.contexts import _alternating, _decoded, _followed, _orders, _row, _Session, _session, _unknown_to
 from rtbrain.training.trials import Trial
 from tests.bundles import make_bundle
 
@@ -17,13 +19,45 @@ def trial(subject: str, name: str, label: int) -> Trial:
     return Trial(subject, name, (), 10.0, open=lambda: None, label=label)
 
 
+def planned(name: str, trials: tuple[Trial, ...]) -> SimpleNamespace:
+    content = {each.name: (f"hash of {each.name}",) for each in trials}
+    chosen, config = SimpleNamespace(trials=trials), SimpleNamespace(name=name)
+    return SimpleNamespace(config=config, chosen=chosen, same_person=(("a", "b"),), content=content)
+
+
 def test_whoever_counts_as_one_person_with_somebody_met_is_known_though_only_the_double_has_trials():
     trials = tuple(trial(who, f"{who}-trial", label) for who, label in (("b", 0), ("c", 0), ("d", 1)))
-    planned = SimpleNamespace(
-        config=SimpleNamespace(name="set"), chosen=SimpleNamespace(trials=trials), same_person=(("a", "b"),)
-    )
     bundle = SimpleNamespace(name="m", provenance={"dataset": "set", "subjects": {"train": ["a"], "validation": []}})
-    assert [each.subject for each in _unknown_to(bundle, planned)] == ["c", "d"]
+    assert [each.subject for each in _unknown_to(bundle, planned("set", trials))] == ["c", "d"]
+
+
+def test_a_recording_that_was_met_is_known_under_any_name_of_set_and_subject():
+    trials = tuple(trial(who, f"{who}-trial", label) for who, label in (("x", 0), ("y", 0), ("z", 1)))
+    about = {"dataset": "set", "subjects": {"train": ["a"], "validation": ["b"]}}
+    hashes = {"train": ["hash of x-trial"], "validation": [], "left_out": ["hash of y-trial"]}
+    bundle = SimpleNamespace(name="m", provenance=about | {"recordings": hashes})
+    assert [each.subject for each in _unknown_to(bundle, planned("renamed", trials))] == ["y", "z"]
+    with pytest.raises(ConfigError, match=r"m was trained on set, not renamed, .* train it anew"):
+        _unknown_to(SimpleNamespace(name="m", provenance=about), planned("renamed", trials))
+
+
+def test_a_long_gap_in_a_trial_begins_a_new_context_there(tmp_path: Path, rng: np.random.Generator):
+    model = load_step(make_bundle(tmp_path / "b").step, "cpu")
+
+    def piece(start_s: float) -> Inputs:
+        start = start_s + np.arange(40) / 4
+        return Inputs(rng.integers(1, 5, 40), rng.standard_normal((40, 3)).astype(np.float32), start, start + 0.25)
+
+    parts = [(piece(0.0), piece(30.0)), (piece(7.0),)]
+    made = _session("a", [trial("a", "t0", 0), trial("a", "t1", 1)], parts)
+    assert made.edges_s == (0.0, 40.0, 50.0)
+    assert made.new_contexts == {40}, "the second trial goes on in the context of the first"
+    times, told = _decoded(model, made, 1000.0)
+    stream = model.stream()
+    for i in range(40, 80):
+        stream.push(int(made.inputs.ids[i]), made.inputs.attributes[i])
+        if i % 4 == 3 and i < 79:
+            assert told[times == 31.0 + (i - 43) / 4] == np.argmax(stream.probabilities())
 
 
 def test_classes_take_turns_and_what_would_not_change_is_left_out():

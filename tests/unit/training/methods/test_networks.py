@@ -14,6 +14,7 @@ from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import Schedule, load_dataset_config
 from rtbrain.training.evaluate import _jobs, evaluate, plan
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, _answers
+from rtbrain.training.fit_settings import settings_for
 from rtbrain.training.methods import (
     METHODS,
     Adaptation,
@@ -27,6 +28,7 @@ from rtbrain.training.methods import (
     table_mode,
 )
 from rtbrain.training.methods.networks import BrainTokenMethod
+from rtbrain.training.model_settings import preset
 from tests.unit.training.evaluation_cases import CONFIG, found_in, write_people
 
 from .examples import example
@@ -172,10 +174,15 @@ class TestAblations:
 
 def test_the_papers_loss_is_what_its_models_are_trained_with() -> None:
     config = load_dataset_config("neurolong")
-    for name in ("paper-text", "cnn", "rtbrain"):
-        method = for_task(METHODS[name], config, "subjective-5")
-        assert (method.paper.loss, method.paper.alpha) == ("focal", (1, 1, 2, 6, 1))
-        assert method.schedule == config.training
+    model = preset("paper-text", (6,), 5)
+    for as_paper, alpha in ((False, ()), (True, (1, 1, 2, 6, 1))):
+        for name in ("paper-text", "cnn", "rtbrain"):
+            method = for_task(METHODS[name], config, "subjective-5", as_paper)
+            assert (method.paper.loss, method.paper.alpha) == ("focal", alpha)
+            assert method.schedule == config.training
+        given = settings_for("paper-text", model, 60.0, config.training, method.paper)
+        assert (given.loss, given.alpha, given.batch) == ("focal", alpha, 12)
+        assert settings_for("rtbrain", model, 60.0, config.training, method.paper).alpha == ()
 
 
 class TestLeaks:
