@@ -30,8 +30,9 @@ TRUST = 0.2
 """How much more a pair counts whose tokens fit their templates by one standard deviation better."""
 REACH = 0.3
 """Length of what the classes' direction adds to an embedded token, relative to the token's own."""
-PAIR_REACH = 1.0
-"""The same where pairs are counted, after the first layer: what is weaker drowns in what else tokens differ by."""
+PAIR_REACH = 0.5
+"""The same where pairs are counted: what is weaker drowns in what else tokens differ by, and what is stronger leaves so
+little else that, in the end, single precision does not tell trials apart."""
 _RIDGE = 1e-3
 _EVERY = 50
 """Tokens of which one is looked at, where a few are enough."""

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.utils import rnn
 
 from rtbrain.errors import ConfigError
-from rtbrain.training.baselines import BASELINES, baseline
+from rtbrain.training.baselines import BASELINES, LSTM, WIDTH, baseline
 from tests.unit.training.model_cases import loss_after_training
 
 torch.set_num_threads(1)
@@ -46,6 +48,24 @@ def test_the_order_of_tokens_counts(name: str) -> None:
     model = baseline(name, STATES, 2).eval()
     ids = sequences([30], 30)
     assert (model(ids) - model(ids.sort().values)).abs().max() > 1e-4
+
+
+def test_the_lstm_is_torchs_bidirectional_one_over_packed_sequences() -> None:
+    torch.manual_seed(0)
+    model, lengths = baseline("lstm", STATES, 2), [30, 4, 17]
+    assert isinstance(model, LSTM)
+    ids = sequences(lengths, 30)
+    torchs = nn.LSTM(WIDTH, WIDTH, num_layers=2, bidirectional=True, batch_first=True)
+    for layer, both in enumerate(zip(model.forwards, model.backwards, strict=True)):
+        for one, ending in zip(both, ("", "_reverse"), strict=True):
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                getattr(torchs, f"{kind}_l{layer}{ending}").data.copy_(getattr(one, f"{kind}_l0"))
+    packed = rnn.pack_padded_sequence(
+        model.embedding(ids), torch.tensor(lengths), batch_first=True, enforce_sorted=False
+    )
+    outputs, _ = rnn.pad_packed_sequence(torchs(packed)[0], batch_first=True)
+    means = torch.stack([own[:n].mean(0) for own, n in zip(outputs, lengths, strict=True)])
+    torch.testing.assert_close(model.features(ids), means)
 
 
 def test_only_dann_has_a_domain_head() -> None:
