@@ -33,6 +33,8 @@ REACH = 0.3
 PAIR_REACH = 0.5
 """The same where pairs are counted: what is weaker drowns in what else tokens differ by, and what is stronger leaves so
 little else that, in the end, single precision does not tell trials apart."""
+QUIET = 0.3
+"""What is left of the attributes' random weights where pairs are counted."""
 _RIDGE = 1e-3
 _EVERY = 50
 """Tokens of which one is looked at, where a few are enough."""
@@ -41,6 +43,15 @@ _RULED_OUT = -10.0
 _TOKENS_NDIM = 4
 Scores = Callable[[Sequence[Batch]], Tensor]
 """Gives (crops, classes - 1), what a linear model says of crops: the score of each class against the first."""
+
+
+def quiet_attributes(model: BrainToken) -> None:
+    """Let attributes start out with little weight: people differ in them by more than classes do in pairs of states."""
+    embedding = model.embedding
+    with torch.no_grad():
+        for own in (*embedding.terms, *([] if embedding.attributes is None else [embedding.attributes])):
+            assert isinstance(own, nn.Embedding | nn.Linear)
+            own.weight.mul_(QUIET)
 
 
 def detect_pairs(model: BrainToken, batch: Batch) -> int:

@@ -17,7 +17,7 @@ from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
 from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
 from rtbrain.training.fit_settings import TrainSettings
-from rtbrain.training.head_start import detect_pairs, point_at_classes, read_classes, weigh_tokens
+from rtbrain.training.head_start import detect_pairs, point_at_classes, quiet_attributes, read_classes, weigh_tokens
 from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.losses import Adversary, class_weights, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.model import BrainToken
@@ -91,6 +91,7 @@ class Run:
         rows = [row for row, own in enumerate(crops) for _ in own]
         whole = list(_batched([crop for own in crops for crop in own], rows, settings.batch))
         if settings.model.counts_pairs:
+            quiet_attributes(model)
             counting = detect_pairs(model, whole[0]) if settings.model.sees_neighbours else None
             scores = point_at_classes(model, whole, *self._told(whole), self._seed, counting)
         else:

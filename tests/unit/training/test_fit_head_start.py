@@ -112,9 +112,10 @@ def test_the_order_of_states_tells_unseen_people_before_the_first_step(name: str
     assert (logits.argmax(1) == labels).mean() > 0.8
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("name", "window", "seed"),
-    [("rtbrain", 16, 0), *(("paper-text", window, seed) for window in (10, 60) for seed in range(3))],
+    ("name", "window"),
+    [("rtbrain", 16), ("paper-text", 10), ("paper-text", 60)],
 )
 def test_the_start_says_what_the_linear_model_of_its_tokens_says(
     name: str, window: int, seed: int, monkeypatch: pytest.MonkeyPatch
