@@ -17,6 +17,8 @@ from click.testing import Result
 from rtbrain.cli_simulate import DATASETS
 from rtbrain.decoder.bundle import CARD, Bundle, load_bundle
 from rtbrain.decoder.session import load_step
+from rtbrain.simulation.writing import simulate
+from rtbrain.simulation.writing_order import Order
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 from rtbrain.training.corpus_cache import program
 from rtbrain.training.datasets import SIMULATED
@@ -242,3 +244,27 @@ class TestRefusals:
         args[args.index("--dataset") + 1] = str(folder / "joined.yaml")
         assert "H S2 in train and H S1 in test count as one (same_person" in refused(*args)
         assert list(tmp_path.iterdir()) == []  # it is refused before anything is fitted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("order", "task"),
+    [
+        (Order("neurolong", 5, 0.4, trials=4, form="small"), "subjective-2"),
+        (Order("seed", 4, trials=6, shortened_s=24), "emotion-3"),
+        (Order("deap", 4, trials=4), "valence-2"),
+        (Order("mdd", 6, 0.5), "ec"),
+        (Order("nssi", 6, 0.25), "b1"),
+    ],
+    ids=lambda each: each.dataset if isinstance(each, Order) else each,
+)
+def test_every_set_of_the_paper_can_be_trained_on(order: Order, task: str, tmp_path: Path) -> None:
+    simulate(order, tmp_path / "set", n_draws=40)
+    told = invoke(
+        *("train", "--dataset", tmp_path / "set" / "rtbrain.yaml", "--workers", 1, "--epochs", 1),
+        *("--no-report", "--out", tmp_path / "bundle"),
+    )
+    assert told.exit_code == 0, told.output
+    bundle = load_bundle(tmp_path / "bundle")
+    assert bundle.provenance["task"] == task, "the configuration's first"
+    assert len(bundle.classes) == (3 if order.dataset == "seed" else 2)
