@@ -32,6 +32,7 @@ PROGRAM = (
     "run.py",
     "initial.py",
     "head_start.py",
+    "head_start_pairs.py",
     "asking.py",
     "batches.py",
     "calibrate.py",

@@ -24,17 +24,11 @@ from rtbrain.training.model import Block, BrainToken, blocked
 if TYPE_CHECKING:
     from rtbrain.training.methods.linear import LinearModel
 
-MARGIN = 0.3
-"""A unit is to fire for its pair alone: what it reads is 1 there and 0 where one of the two is another state."""
-TRUST = 0.2
-"""How much more a pair counts whose tokens fit their templates by one standard deviation better."""
 REACH = 0.3
 """Length of what the classes' direction adds to an embedded token, relative to the token's own."""
 PAIR_REACH = 0.5
 """The same where pairs are counted: what is weaker drowns in what else tokens differ by, and what is stronger leaves so
 little else that, in the end, single precision does not tell trials apart."""
-QUIET = 0.3
-"""What is left of the attributes' random weights where pairs are counted."""
 _RIDGE = 1e-3
 _EVERY = 50
 """Tokens of which one is looked at, where a few are enough."""
@@ -45,54 +39,7 @@ Scores = Callable[[Sequence[Batch]], Tensor]
 """Gives (crops, classes - 1), what a linear model says of crops: the score of each class against the first."""
 
 
-def quiet_attributes(model: BrainToken) -> None:
-    """Let attributes start out with little weight: people differ in them by more than classes do in pairs of states."""
-    embedding = model.embedding
-    with torch.no_grad():
-        for own in (*embedding.terms, *([] if embedding.attributes is None else [embedding.attributes])):
-            assert isinstance(own, nn.Embedding | nn.Linear)
-            own.weight.mul_(QUIET)
-
-
-def detect_pairs(model: BrainToken, batch: Batch) -> int:
-    """Let units of the first feed-forward network start out as counters of one state after another; return how many.
-
-    Which state a token has, and which the one before it, is read by least squares from what the network is given.
-    """
-    settings, block = model.settings, _first(model)
-    n_states = settings.vocabulary.size - 2
-    pairs = [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
-    index, visible = blocked(batch.ids, settings)
-    ids = torch.where(visible, batch.ids.gather(1, index.flatten(1)).view(index.shape), PADDING)
-    (given,) = _inputs(model, block.expand, [batch])
-    there = visible[..., 1:] & (ids[..., :-1] != PADDING)
-    own, before = (nn.functional.one_hot(x[there] - 1, n_states).double() for x in (ids[..., 1:], ids[..., :-1]))
-    wanted = [own, before]
-    if batch.attributes is not None and "corr" in settings.attributes:
-        column = settings.attributes.index("corr")
-        fits = batch.attributes[torch.arange(len(ids))[:, None, None], index][..., column].double()
-        fits = (fits - fits[visible].mean()) / fits[visible].std().clamp(min=1e-6)
-        wanted.append(torch.stack([fits[..., 1:][there], fits[..., :-1][there]], 1))
-    read, bias = _least_squares(given[..., 1:, :][there].double(), torch.cat(wanted, 1))
-    rows, shifts = [], []
-    for i, j in pairs:
-        columns = [j, n_states + i]
-        row, shift = read[:, columns].sum(1), bias[columns].sum() - 1 - MARGIN
-        if len(wanted) > 2:
-            row, shift = row + TRUST * read[:, -2:].sum(1), shift + TRUST * bias[-2:].sum()
-        rows.append(row)
-        shifts.append(shift)
-    with torch.no_grad():
-        # A normed token is 0 on the average over its dimensions; the norm's bias makes that a constant to read.
-        weight = block.expand.weight
-        weight[: len(pairs)] = torch.stack(rows).float()
-        weight -= weight.mean(1, keepdim=True)
-        weight[: len(pairs)] += torch.stack(shifts).float()[:, None] / settings.width
-        block.norm_feed_forward.bias.add_(1.0)
-    return len(pairs)
-
-
-def _least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def least_squares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return weights (columns of x, columns of y) and bias that read y from x."""
     centre, middle = x.mean(0), y.mean(0)
     x = x - centre
@@ -131,12 +78,12 @@ def point_at_classes(
     Scores
         What the linear model that was found says.
     """
-    settings, block = model.settings, _first(model)
+    settings, block = model.settings, first_block(model)
     rng = torch.Generator().manual_seed(seed)
 
     def looks(own: Sequence[Batch]) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the units' means over each crop, and some of the tokens', batch by batch."""
-        for batch, given in zip(own, _inputs(model, block.contract, own), strict=True):
+        for batch, given in zip(own, inputs_of(model, block.contract, own), strict=True):
             _, visible = blocked(batch.ids, settings)
             units = given[..., :n_units]
             means = (units * visible[..., None]).sum((1, 2)).double() / visible.sum((1, 2))[:, None]
@@ -146,7 +93,7 @@ def point_at_classes(
     found = _logistic(means.numpy(), labels, people, settings.n_classes, seed)
     weights = _between_classes(found)
     strength = (some @ weights.T).std(0).clamp(min=1e-9)
-    (tokens,) = _inputs(model, block.norm_feed_forward, batches[:1])
+    (tokens,) = inputs_of(model, block.norm_feed_forward, batches[:1])
     with torch.no_grad():
         directions = _directions(tokens, len(weights), seed, PAIR_REACH)
         block.contract.weight[:, :n_units] += ((directions / strength) @ weights).float()
@@ -174,7 +121,7 @@ def weigh_tokens(
     )
     weights = _between_classes(found)
     strength = torch.cat([part.scores(weights) for part in parts]).std(0).clamp(min=1e-9)
-    (tokens,) = _inputs(model, _first(model).norm_interaction, batches[:1])
+    (tokens,) = inputs_of(model, first_block(model).norm_interaction, batches[:1])
     free = positional(model.settings)
     directions = _directions(tokens, len(weights), seed, REACH, free)
     adds = ((directions / strength) @ weights).float()  # (width, columns)
@@ -267,7 +214,7 @@ def read_classes(
         model.norm.weight.div_(spread)
         model.norm.bias.copy_((model.norm.bias - mean) / spread)
         x = ((features - mean) / spread).double()
-        read, bias = _least_squares(x, scores)
+        read, bias = least_squares(x, scores)
         found = _logistic((x @ read + bias).numpy(), labels, people, model.settings.n_classes, seed)
         own = torch.from_numpy(found.weights / found.spread)
         model.classifier.weight.copy_(own @ read.T)
@@ -282,13 +229,14 @@ def _logistic(x: FloatArray, labels: IntArray, people: Sequence[str], classes: i
     return fit_model(x, labels, classes, choose_strength(x, labels, people, classes, seed))
 
 
-def _first(model: BrainToken) -> Block:
+def first_block(model: BrainToken) -> Block:
+    """Return the first block of a model."""
     block = model.blocks[0]
     assert isinstance(block, Block)
     return block
 
 
-def _inputs(model: BrainToken, module: nn.Module, batches: Iterable[Batch]) -> Iterator[Tensor]:
+def inputs_of(model: BrainToken, module: nn.Module, batches: Iterable[Batch]) -> Iterator[Tensor]:
     """Give what a module of the model is given of the tokens of each batch."""
     given: list[Tensor] = []
 

@@ -17,7 +17,8 @@ from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
 from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
 from rtbrain.training.fit_settings import TrainSettings
-from rtbrain.training.head_start import detect_pairs, point_at_classes, quiet_attributes, read_classes, weigh_tokens
+from rtbrain.training.head_start import point_at_classes, read_classes, weigh_tokens
+from rtbrain.training.head_start_pairs import detect_pairs, quiet_attributes
 from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.losses import Adversary, class_weights, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.model import BrainToken

@@ -11,7 +11,8 @@ from rtbrain.tokens.inputs import Inputs
 from rtbrain.training.asking import answers
 from rtbrain.training.batches import TokenSequence, collate
 from rtbrain.training.fit_settings import TrainSettings
-from rtbrain.training.head_start import Scores, detect_pairs, point_at_classes, read_classes
+from rtbrain.training.head_start import Scores, point_at_classes, read_classes
+from rtbrain.training.head_start_pairs import detect_pairs
 from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.model import Block, BrainToken
 from rtbrain.training.model_settings import preset
