@@ -46,7 +46,10 @@ def show_evaluation(found: Evaluation) -> None:
 
 
 def _show_probes(found: Evaluation) -> None:
+    lacking = {row.method: row.not_probed for row in found.rows if row.not_probed}
     kinds = list(dict.fromkeys(kind for row in found.rows for kind in row.probes))
+    for method, why in lacking.items():
+        console.print(escape(f"probes of {method}: {'; '.join(why)}"))
     if not kinds:
         return
     title = _title("answers that flip when a test recording is given the filter or lines of another", found)

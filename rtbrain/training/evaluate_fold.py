@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -175,6 +174,7 @@ def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
         check({**fitted_on, **fitted.fitted_on})
     told = {"all": fitted.probabilities(test).tolist()}
     told |= {f"{seconds:g}": fitted.probabilities(test, seconds).tolist() for seconds in job.seconds}
+    probes, not_probed = _probes(job, data, fitted) if method.name in job.probed else ((), {})
     return Answers(
         method=method.name,
         seed=job.seed,
@@ -186,12 +186,13 @@ def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
         probabilities=told,
         facts=dict(fitted.facts),
         attention=fitted.attention(test[0]),
-        probes=_probes(job, data, fitted) if method.name in job.probed else (),
+        probes=probes,
+        not_probed=not_probed,
     )
 
 
-def _probes(job: FoldJob, data: FoldData, fitted: Fitted) -> tuple[Probe, ...]:
-    """Ask about the test recordings with filters and lines of training people; none where there are none to take."""
+def _probes(job: FoldJob, data: FoldData, fitted: Fitted) -> tuple[tuple[Probe, ...], dict[str, str]]:
+    """Ask about the test recordings with filters and lines of training people, or say why there are none to take."""
     trials = {trial.name: trial for trial in job.trials}
     tests, training = ([trials[name] for name in side] for side in (job.fold.test, job.fold.train))
 
@@ -199,9 +200,12 @@ def _probes(job: FoldJob, data: FoldData, fitted: Fitted) -> tuple[Probe, ...]:
         told = fitted.probabilities([data.example_of(source) for source in sources])
         return [int(k) for k in told.argmax(axis=1)]
 
-    found: list[Probe] = []
-    for probe in (probe_filters, probe_lines):
-        with suppress(ExchangeError):
+    found, lacking = list[Probe](), dict[str, str]()
+    for kind, probe in (("filters", probe_filters), ("lines", probe_lines)):
+        try:
             made = probe(decide, tests, training)
+        except ExchangeError as error:
+            lacking[kind] = str(error)
+        else:
             found += made if isinstance(made, list) else [made]
-    return tuple(found)
+    return tuple(found), lacking

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -47,6 +47,8 @@ class Answers:
     """What the method chose on the way."""
     probes: tuple[Probe, ...] = ()
     """What it said with the filters and lines of others in the test recordings."""
+    not_probed: dict[str, str] = field(default_factory=dict)
+    """Why `filters` or `lines` could not be exchanged, though that was asked for."""
     attention: Attention | None = None
     """Of the first test trial, where the method has any; for reports."""
 

@@ -39,7 +39,9 @@ class Row:
     """Accuracy in each fold of each seed."""
     n_seeds: int = 1
     probes: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By what was exchanged (`filters`, `lines`): answers that flipped, and answers asked for."""
+    """By what was exchanged (`filters`, `lines`): answers that flipped, and answers asked for; first seed only."""
+    not_probed: tuple[str, ...] = ()
+    """What could not be exchanged in some folds, in how many, and why."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
             at = score(_answered(answers, name, seconds))
             over_time[seconds] = at.accuracy, at.accuracy_interval
         n_seeds = len(own.probabilities)
-        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name), n_seeds, _flips(answers, name)))
+        asked = _flips(answers, name), _not_probed(answers, name)
+        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name), n_seeds, *asked))
     first = next(iter(answered.values()))
     harmonised = planned.recipe.harmonise is not None
     labels = [OPTIMISTIC] if planned.optimistic else []
@@ -175,6 +178,15 @@ def _flips(answers: Sequence[Answers], method: str) -> dict[str, tuple[int, int]
         flips, asked = found.get(kind, (0, 0))
         found[kind] = flips + probe.flips, asked + len(probe.trials)
     return found
+
+
+def _not_probed(answers: Sequence[Answers], method: str) -> tuple[str, ...]:
+    lacking: dict[str, list[str]] = {}
+    for each in answers:
+        if each.method == method:
+            for kind, why in each.not_probed.items():
+                lacking.setdefault(kind, []).append(f"{each.fold}: {why}")
+    return tuple(f"{kind} not exchanged in {len(why)} folds ({why[0]})" for kind, why in lacking.items())
 
 
 def paper_figure(found: Evaluation, method: str) -> float | None:

@@ -123,18 +123,22 @@ def _add_folds(page: Page, found: Evaluation) -> None:
 
 def _add_probes(page: Page, found: Evaluation) -> None:
     kinds = list(dict.fromkeys(kind for row in found.rows for kind in row.probes))
-    if not kinds:
+    lacking = [f"{row.method}: {'; '.join(row.not_probed)}." for row in found.rows if row.not_probed]
+    if not kinds and not lacking:
         return
     page.section(
         "Probes: does it listen to the recording instead of the brain?",
         "Test recordings are given the filter, or the mains lines, of others. The brain in them stays the same, so an "
-        "answer that flips was not about the brain.",
+        "answer that flips was not about the brain. Asked of the first seed.",
     )
+    for why in lacking:
+        page.text(why, "note")
     rows = []
     for row in (row for row in found.rows if row.probes):
         counts = [row.probes.get(kind, (0, 0)) for kind in kinds]
         rows.append([row.method, *(f"{n} of {asked} flip ({n / max(1, asked):.0%})" for n, asked in counts)])
-    page.table(["method", *kinds], rows)
+    if rows:
+        page.table(["method", *kinds], rows)
 
 
 def _share(share: float | None) -> str:

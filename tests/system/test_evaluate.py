@@ -91,6 +91,17 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
 
 
 @pytest.mark.slow
+def test_probes_that_cannot_be_made_are_named_with_the_reason(lab: Path, tmp_path: Path) -> None:
+    done = invoke(*command(lab, tmp_path, "--probes", methods="nuisance,band-power"))
+    assert done.exit_code == 0, done.output
+    shown = " ".join(done.stdout.split())
+    assert "probes of band-power: filters not exchanged in 2 folds (fold-01: the training recordings show one" in shown
+    assert "lines not exchanged in 2 folds (fold-01: 0 training recordings have" in shown
+    page = (tmp_path / "lab-group-raw-strict.html").read_text()
+    assert "band-power: filters not exchanged in 2 folds" in page
+
+
+@pytest.mark.slow
 def test_a_second_table_in_the_same_folder_keeps_the_first(lab: Path, tmp_path: Path) -> None:
     first, second = ("majority,band-power", "majority")
     assert invoke(*command(lab, tmp_path, "--no-report", methods=first)).exit_code == 0

@@ -48,6 +48,9 @@ def test_who_listens_to_the_filter_flips_and_the_table_says_so(tmp_path: Path) -
     assert flips > 9, "half of the answers and more were about the filter"
     assert rows["majority"].probes == {}
     assert "lines" not in rows["band-power"].probes, "nobody has lines to give"
+    (why,) = rows["band-power"].not_probed
+    assert why.startswith("lines not exchanged in 3 folds (fold-01: 0 training recordings have")
+    assert rows["majority"].not_probed == ()
     assert evaluate(planned, found, tmp_path) == answers, "probes are kept with the answers"
 
 
