@@ -150,5 +150,6 @@ def show_findings(findings: Sequence[tuple[str, str, str]]) -> None:
     styles = {"ok": "green", "note": "yellow", "bad": "bold red"}
     for what, verdict, text in findings:
         console.print(f"[{styles[verdict]}]{verdict:<5}[/] [bold]{what}[/bold]: {escape(text)}")
-    n = sum(verdict == "bad" for _, verdict, _ in findings)
-    console.print("all is well" if not n else f"{n} thing(s) to put right before decoding", style="bold")
+    bad, notes = (sum(verdict == each for _, verdict, _ in findings) for each in ("bad", "note"))
+    well = f"nothing is broken; {notes} note(s) to read" if notes else "all is well"
+    console.print(f"{bad} thing(s) to put right before decoding" if bad else well, style="bold")

@@ -128,7 +128,9 @@ def load_session(folder: Path, run: str | None = None) -> Session:
     messages = list(read)
     meta = next((each for each in messages if each["topic"] == "meta"), None)
     if meta is None:
-        raise SourceError(f"run {name} in {folder} ended before its stream was found; nothing was decoded in it")
+        told = [each["trouble"] for each in messages if each["topic"] == "status" and each["trouble"]]
+        why = f"; its last word: {told[-1]}" if told else ""
+        raise SourceError(f"run {name} in {folder} ended before its stream was decoded; it holds no decision{why}")
     return Session(name, meta, messages)
 
 

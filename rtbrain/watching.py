@@ -62,7 +62,8 @@ class View:
             return "waiting for a status message"
         samples = status["samples"]
         text = (
-            f"{status['state']}: {samples['received']} samples, {samples['lost']} lost, {samples['skipped']} skipped, "
+            f"source {status['state']}: {samples['received']} samples received, {samples['lost']} lost, "
+            f"{samples['skipped']} skipped, "
             f"{status['gaps']} gaps, {status['reconnects']} reconnects, {self.missed} messages missed here"
         )
         if status.get("markers_dropped"):  # older decoders do not say

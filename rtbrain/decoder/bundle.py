@@ -151,7 +151,10 @@ def load_bundle(folder: str | Path) -> Bundle:
     try:
         content = (folder / CARD).read_bytes()
     except OSError as error:
-        raise BundleError(f"{folder} is no bundle: {CARD} cannot be read ({error.strerror}); {remedy}") from error
+        why = f"{folder} is no bundle: {CARD} cannot be read ({error.strerror})"
+        if inside := sorted(path.parent.name for path in folder.glob(f"*/{CARD}")):
+            raise BundleError(f"{why}; it holds the bundles {', '.join(inside)}: name one of them") from error
+        raise BundleError(f"{why}; {remedy}") from error
     try:
         values = json.loads(content)
         version, files = values.pop("format"), values.pop("files")

@@ -52,5 +52,5 @@ def find_bundle(given: str | Path | None = None, models: Path = Path("models")) 
 
 def _listed(own: dict[str, Path], shipped: dict[str, Path], models: Path) -> str:
     others = [name for name, path in shipped.items() if name not in own or own[name].resolve() != path]
-    there = f"{models} holds {', '.join(own)}" if own else f"there is none in {models}"
-    return f"{there}; shipped with rtbrain: {', '.join(others)}" if others else there
+    there = f"{models} holds {', '.join(own)}" if own else f"there is none in the folder {models}"
+    return f"{there}; this installation of rtbrain has {', '.join(others)}" if others else there

@@ -44,7 +44,8 @@ class SessionReport:
         yield from (f"damaged: {each}" for each in self.damaged)
         yield from (f"missing: {each}" for each in self.missing)
         yield from (f"cut: {each}" for each in self.cut)
-        yield "all lines are sound" if self.sound else "the log is damaged"
+        well = "all lines are sound but for the cut end" if self.cut else "all lines are sound"
+        yield well if self.sound else "the log is damaged"
 
 
 def record_of(line: bytes) -> dict[str, Any] | None:

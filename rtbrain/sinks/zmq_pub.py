@@ -86,7 +86,11 @@ class ZmqPublisher:
         except zmq.ZMQError as error:
             self.close()
             taken = error.errno == zmq.EADDRINUSE
-            hint = "another program has it, perhaps a second decoder; choose another port" if taken else str(error)
+            hint = (
+                "another program has it, perhaps a second decoder; choose another port by --zmq"
+                if taken
+                else str(error)
+            )
             raise SinkError(f"cannot publish on {endpoint}: {hint}") from error
         self.endpoint = cast("bytes", self._socket.last_endpoint).decode()
 

@@ -138,10 +138,16 @@ def test_what_does_not_belong_together_is_refused(logged: tuple[Path, Path], tmp
     assert "differ from the logged ones" in refused("session", "replay", changed, "--bundle", folder)
 
 
-def test_a_session_that_ended_before_its_stream_was_found(tmp_path: Path) -> None:
+def test_a_session_that_ended_before_its_stream_was_decoded_says_why(tmp_path: Path) -> None:
     with SessionLog(tmp_path / "log"):
         pass
-    assert "ended before its stream was found" in refused("session", "replay", tmp_path / "log")
+    told = refused("session", "replay", tmp_path / "log")
+    assert "ended before its stream was decoded" in told
+    assert "last word" not in told
+    with SessionLog(tmp_path / "refused") as log:
+        for trouble in ("", "the stream has another rate"):
+            log.write(b"status " + json.dumps({"topic": "status", "trouble": trouble}).encode())
+    assert "its last word: the stream has another rate" in refused("session", "replay", tmp_path / "refused")
 
 
 @pytest.mark.parametrize("name", ["rtbrain", "paper-text"])

@@ -91,7 +91,11 @@ def test_a_damaged_card_is_named(folder: Path) -> None:
         with pytest.raises(BundleError, match="is damaged"):
             load_bundle(folder)
     (folder / CARD).unlink()
-    with pytest.raises(BundleError, match=r"is no bundle: bundle\.json cannot be read"):
+    with pytest.raises(BundleError, match=r"is no bundle: bundle\.json cannot be read .* restore the folder"):
+        load_bundle(folder)
+    (folder / "one").mkdir()
+    (folder / "one" / CARD).write_text(whole)
+    with pytest.raises(BundleError, match="it holds the bundles one: name one of them"):
         load_bundle(folder)
 
 

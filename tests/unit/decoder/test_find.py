@@ -32,7 +32,7 @@ def test_without_a_name_it_is_the_variables_or_the_only_one(
     made: Bundle, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(
-        ConfigError, match="there is none in models; name one by --bundle or by RTBRAIN_BUNDLE"
+        ConfigError, match="there is none in the folder models; name one by --bundle or by RTBRAIN_BUNDLE"
     ) as error:
         find_bundle()
     assert error.value.exit_code == 2
@@ -42,7 +42,7 @@ def test_without_a_name_it_is_the_variables_or_the_only_one(
     assert find_bundle() == Path("models/one")
     shutil.copytree(made.folder, folder / "models" / "two")
     shutil.copytree(made.folder, folder / "shipped" / "demo")
-    with pytest.raises(ConfigError, match="models holds one, two; shipped with rtbrain: demo; name one"):
+    with pytest.raises(ConfigError, match="models holds one, two; this installation of rtbrain has demo; name one"):
         find_bundle()
     monkeypatch.setenv("RTBRAIN_BUNDLE", "two")
     assert find_bundle() == Path("models/two")
@@ -65,7 +65,7 @@ def test_mistakes_name_the_nearest(made: Bundle, folder: Path) -> None:
     shutil.copytree(made.folder, folder / "shipped" / "demo")
     with pytest.raises(
         ConfigError,
-        match="no bundle 'neurolnog', perhaps 'neurolong' is meant; models holds neurolong; shipped with rtbrain: demo",
+        match="no bundle 'neurolnog', perhaps 'neurolong' is meant; models holds neurolong; this installation .* has demo",
     ):
         find_bundle("neurolnog")
     with pytest.raises(ConfigError, match="perhaps 'neurolong' is meant"):
