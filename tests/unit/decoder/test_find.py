@@ -65,7 +65,7 @@ def test_mistakes_name_the_nearest(made: Bundle, folder: Path) -> None:
     shutil.copytree(made.folder, folder / "shipped" / "demo")
     with pytest.raises(
         ConfigError,
-        match="no bundle 'neurolnog', perhaps 'neurolong' is meant; models holds neurolong; this installation .* has demo",
+        match=r"no bundle 'neurolnog', perhaps 'neurolong' is meant; models holds neurolong; this .* has demo",
     ):
         find_bundle("neurolnog")
     with pytest.raises(ConfigError, match="perhaps 'neurolong' is meant"):
