@@ -50,7 +50,7 @@ def test_neurolong_asks_for_the_focal_loss_and_the_other_sets_do_not() -> None:
         config = load_dataset_config(dataset)
         paper = config.tasks[task].paper
         model = task_model("paper-text", (4,), len(config.tasks[task].classes), paper)
-        settings = settings_for("paper-text", model, 30.0, config.training, paper)
+        settings = settings_for("paper-text", model, 30.0, config.training, paper.for_others)
         # Classes weigh by the data's own frequencies: the paper's 2 : 1 would lean where classes are even.
         assert (settings.loss, settings.alpha) == (loss, ())
         assert model.window == paper.window
