@@ -4,9 +4,8 @@
 reader are processes of their own; this one subscribes over ZeroMQ. For every decision the age of its newest sample on
 receipt stands beside the age at which the plain reader had the very same sample: `added` is the difference of the two
 percentiles, `against the same sample` the percentile of the differences. Nothing is subtracted for filters or
-look-ahead: a decision is due with its newest sample. Where the host of a virtual machine gives its processors to
-others, the added p99 is also given for the decisions around which it did not. Then the same is done to a pipeline of
-common parts (MNE-LSL's StreamLSL, pycrostates on the newest second, the same model as a full pass in torch).
+look-ahead: a decision is due with its newest sample. Then the same is done to a pipeline of common parts (MNE-LSL's
+StreamLSL, pycrostates on the newest second, the same model as a full pass in torch).
 """
 
 import argparse
@@ -40,8 +39,6 @@ WORDS = {
     "added_p50_ms": "added, p50 (ms)",
     "added_p99_ms": "added, p99 (ms)",
     "paired_p99_ms": "against the same sample, p99 (ms)",
-    "undisturbed": "decisions while the host took nothing",
-    "undisturbed_added_p99_ms": "added, p99 of these (ms)",
     "cpu_share": "share of one core",
     "rss_mb": "memory (MB)",
     "rss_growth_mb": "growth of memory (MB)",
@@ -86,7 +83,7 @@ def measure(role: str, seconds: float, folder: Path) -> dict[str, float]:
                 frame, now_s = subscriber.recv(), pylsl.local_clock()
                 topic, _, body = frame.partition(b" ")
                 if topic == b"state":
-                    states.append((json.loads(body), now_s, stolen_s()))
+                    states.append((json.loads(body), now_s))
                 else:
                     statuses.append(json.loads(body))
             if time.monotonic() - began_s > len(memory_mb):
@@ -111,29 +108,20 @@ def measure(role: str, seconds: float, folder: Path) -> dict[str, float]:
     return found
 
 
-def ages(states: list[tuple[dict[str, Any], float, float]], plain_s: np.ndarray, start_s: float) -> dict[str, float]:
+def ages(states: list[tuple[dict[str, Any], float]], plain_s: np.ndarray, start_s: float) -> dict[str, float]:
     """Return percentiles of the ages on receipt, ours and the plain reader's, of the same samples."""
-    both, calm = [], []
-    stolen = np.array([each[2] for each in states])
-    taken = np.diff(stolen, prepend=stolen[0], append=stolen[-1])
-    for i, (state, now_s, _) in enumerate(states):
+    both = []
+    for state, now_s in states:
         if state["time_s"] is None:
             continue
         at = round((state["time_s"] - start_s) * RATE)
         if WARM_UP_S * RATE <= at < len(plain_s) * CHUNK:
             both.append((now_s - state["time_s"], plain_s[at // CHUNK] - at % CHUNK / RATE))
-            # Neither from the decision before to this one nor from this one to the next: the count comes late.
-            calm.append(not taken[i] and not taken[i + 1])
     ours, plain = 1e3 * np.array(both).T
     p50, p99 = np.percentile(ours, (50, 99)).tolist()
     plain_p50, plain_p99 = np.percentile(plain, (50, 99)).tolist()
-    undisturbed = {"undisturbed": float(sum(calm))}
-    if any(calm):
-        calm_p99, calm_plain_p99 = (np.percentile(each[calm], 99) for each in (ours, plain))
-        undisturbed["undisturbed_added_p99_ms"] = float(calm_p99 - calm_plain_p99)
     return {
         "decisions": len(both),
-        **undisturbed,
         "age_p50_ms": p50,
         "age_p99_ms": p99,
         "lsl_p50_ms": plain_p50,
@@ -146,7 +134,7 @@ def ages(states: list[tuple[dict[str, Any], float, float]], plain_s: np.ndarray,
 
 def accounts(states: list[Any], statuses: list[dict[str, Any]], sent: int) -> dict[str, float]:
     """Return what became of all samples and messages, by our decoder's own word."""
-    samples, seqs = statuses[-1]["samples"], [state["seq"] for state, *_ in states]
+    samples, seqs = statuses[-1]["samples"], [state["seq"] for state, _ in states]
     return {
         "tokens": states[-1][0]["context"]["tokens"],
         "unaccounted": abs(sent - samples["received"]) + samples["lost"] + samples["skipped"] + samples["filled"],
