@@ -191,8 +191,8 @@ def _not_probed(answers: Sequence[Answers], method: str) -> tuple[str, ...]:
 
 def paper_figure(found: Evaluation, method: str) -> float | None:
     """Return the paper's accuracy of a method, or of its own model without one of its parts, between 0 and 1."""
-    model, _, part = method.partition("paper-text-")
-    percent = paper_ablation(found.dataset, found.task, part) if part and not model else None
+    part = method.removeprefix("paper-text-").removeprefix("paper-scratch-")
+    percent = None if part == method else paper_ablation(found.dataset, found.task, part)
     percent = percent or paper_accuracy(found.dataset, found.task, method)
     return None if percent is None else percent / 100
 

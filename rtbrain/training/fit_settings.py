@@ -38,6 +38,8 @@ class TrainSettings:
     """Weight of each class; by default inverse to its frequency among the training trials."""
     adversary: Literal["none", "inductive", "transductive"] = "none"
     adversary_weight: float = 1.0
+    head_start: bool = True
+    """Whether training begins near what a linear model of the tokens says, or with random weights."""
     device: Literal["auto", "cpu", "cuda"] = field(default="auto", compare=False)
 
     def __post_init__(self) -> None:
@@ -57,19 +59,25 @@ class TrainSettings:
 
 
 def settings_for(
-    name: str, model: ModelSettings, context_s: float, schedule: Schedule, paper: PaperSettings
+    name: str,
+    model: ModelSettings,
+    context_s: float,
+    schedule: Schedule,
+    paper: PaperSettings,
+    head_start: bool = True,
 ) -> TrainSettings:
     """Return how a preset is trained.
 
     Training begins near a good answer (`rtbrain.training.head_start`), and steps of the schedule's full size would
     first leave it: ours takes a tenth of them. The paper's models read no attributes, so that there is less to be found
-    beyond that answer, and lose it sooner: they take a 250th. They keep the paper's batch and loss, and its alpha where
+    beyond that answer, and lose it sooner: they take a 250th. Without a head start steps have their full size, as those
+    of the networks that ours is compared with. The paper's models keep the paper's batch and loss, and its alpha where
     `paper` still has it: in the protocol `paper`. Elsewhere classes weigh by the data's own frequencies: 2 : 1 does
     that for the paper's own people, and for others would lean towards one class.
     """
     made = TrainSettings(model, context_s, epochs=schedule.epochs, patience=schedule.patience)
+    share = (0.1 if name == "rtbrain" else 0.004) if head_start else 1.0
+    made = replace(made, learning_rate=share * schedule.learning_rate, head_start=head_start)
     if name == "rtbrain":
-        rate = 0.1 * schedule.learning_rate
-        return replace(made, batch=schedule.batch, weight_decay=0.1, smoothing=0.1, learning_rate=rate)
-    rate = 0.004 * schedule.learning_rate
-    return replace(made, batch=paper.batch, loss=paper.loss, alpha=paper.alpha, learning_rate=rate)
+        return replace(made, batch=schedule.batch, weight_decay=0.1, smoothing=0.1)
+    return replace(made, batch=paper.batch, loss=paper.loss, alpha=paper.alpha)

@@ -56,7 +56,8 @@ class Run:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self._model = BrainToken(replace(settings.model, domains=self._adversary.domains))
-        look_at_neighbours(self._model)
+        if settings.head_start:
+            look_at_neighbours(self._model)
         self._spread = self._standardise()
         self._model.to(self._device)
         self._average = deepcopy(self._model)
@@ -86,7 +87,12 @@ class Run:
         return spread
 
     def begin(self) -> None:
-        """Give the model its head start, and look at the validation people: no epoch may be better than that."""
+        """Give the model its head start, if it has one, and look at the validation people: that may be the best."""
+        if self._settings.head_start:
+            self._give_head_start()
+        self.start = self._validate()
+
+    def _give_head_start(self) -> None:
         settings, model = self._settings, self._model.cpu()
         crops = [contexts(each, settings.context_s, most=_LOOKS) for each in self._train]
         rows = [row for row, own in enumerate(crops) for _ in own]
@@ -105,7 +111,6 @@ class Run:
         read_classes(model, features, scores(seen), *self._told(seen), self._seed)
         model.to(self._device)
         self._average.load_state_dict(model.state_dict())
-        self.start = self._validate()
 
     @property
     def waited(self) -> int:

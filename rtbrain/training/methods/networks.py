@@ -60,6 +60,8 @@ class BrainTokenMethod:
     aggregation: bool = True
     """Latent State Aggregation; see ModelSettings for what is left without it, here and below."""
     transitions: bool = True
+    head_start: bool = True
+    """Whether training begins near what a linear model says (ours), or with random weights, as the paper's."""
     schedule: Schedule = field(default_factory=Schedule)
     paper: PaperSettings = field(default_factory=PaperSettings)
     stops_early: bool = True
@@ -92,7 +94,7 @@ class BrainTokenMethod:
         read = Reader(self.need, model)
         known, held = [read(example) for example in train], [read(example) for example in validation]
         context_s = context_within(self.schedule.context_s, known)
-        settings = settings_for(self.preset, model, context_s, self.schedule, self.paper)
+        settings = settings_for(self.preset, model, context_s, self.schedule, self.paper, self.head_start)
         settings = replace(settings, adversary=self.adaptation or "none", device="cpu")
         with seeded(seed):
             trained = train_model(known, held, settings, seed, target=[read(example) for example in target])

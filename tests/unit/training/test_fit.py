@@ -130,6 +130,19 @@ def test_the_papers_models_train_too(name: str, loss: str) -> None:
     assert np.isfinite(made.probabilities(plain[16:])).all()
 
 
+def test_without_a_head_start_training_begins_with_random_weights_and_whole_steps() -> None:
+    model, schedule = preset("paper-text", (2,), 2, width=8, heads=2, head_width=4, hidden=16), Schedule()
+    given, plain = (settings_for("paper-text", model, 10.0, schedule, PaperSettings(), own) for own in (True, False))
+    assert plain == replace(given, learning_rate=schedule.learning_rate, head_start=False)
+    tokens = [replace(s, pieces=tuple(replace(p, attributes=p.attributes[:, :0]) for p in s.pieces)) for s in TRAIN]
+    run = Run(tokens[:16], tokens[16:], plain, 7, ())
+    run.begin()
+    torch.manual_seed(7)
+    drawn = BrainToken(model).state_dict()
+    assert all(torch.equal(values, drawn[name]) for name, values in run.state()["model"].items())
+    assert run.start["validation_loss"] > 0
+
+
 class TestAdversary:
     def test_inductive_has_a_domain_for_each_training_person(self):
         made = train_model(TRAIN, VALIDATION, small(epochs=2, adversary="inductive"))

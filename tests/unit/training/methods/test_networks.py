@@ -40,8 +40,8 @@ SHORT = replace(
     recipe=replace(CONFIG.recipe, bands=BANDS),
     training=Schedule(epochs=2, batch=4, context_s=6.0, patience=2),
 )
-PLAIN = ("rtbrain", "paper-text", "paper-table", "cnn", "lstm", "transformer", "eegnet")
-TRANSDUCTIVE = ("rtbrain", "paper-text", "paper-table", "dann", "deepcoral")
+PLAIN = ("rtbrain", "paper-text", "paper-table", "paper-scratch", "cnn", "lstm", "transformer", "eegnet")
+TRANSDUCTIVE = ("rtbrain", "paper-text", "paper-table", "paper-scratch", "dann", "deepcoral")
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +163,7 @@ class TestAblations:
         }
         assert table_mode(ablations()) == "inductive"
         assert not [each for each in ablations(adaptation="none") if each.name.endswith("no-adaptation")]
+        assert not {each.name for each in ablations()} & {"paper-text", "paper-table"}
         with pytest.raises(ConfigError, match="cnn has no parts to leave out"):
             ablations(["cnn"])
 
