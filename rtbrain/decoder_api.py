@@ -21,7 +21,7 @@ from rtbrain.conditioning.quality import Quality
 from rtbrain.decoder.bundle import Bundle, calibrated, load_bundle
 from rtbrain.decoder.find import find_bundle
 from rtbrain.decoder.session import Device, StepModel, load_step
-from rtbrain.errors import ConfigError, RateError, StreamError
+from rtbrain.errors import ConfigError, StreamError
 from rtbrain.messages import Break, Chunk, StreamInfo, Tokens
 from rtbrain.pipeline import build
 from rtbrain.published import ContextMeta
@@ -30,8 +30,8 @@ from rtbrain.tokens.context import RollingContext
 from rtbrain.tokens.inputs import TokenInputs, Vocabulary
 from rtbrain.trust import RecentFit, age_doubts, doubts
 
-RATE_TOLERANCE: Final = 0.01
-"""Largest relative difference between the tokenizer's rate and one that the bundle was trained at."""
+AHEAD_S: Final = 0.02
+"""A decision that is due so soon is computed ahead: chunks are about as long, and wait for nothing else meanwhile."""
 
 REMEMBERED: Final = 1000
 """Tokens that are kept so that a marker which comes late still begins its context at its own time."""
@@ -104,7 +104,7 @@ class Decoder:
         chain = build(self.bundle.recipe, self.bundle.templates)
         self.info = chain.open(self.source_info)
         """What the tokenizer puts out: rate, channels, delays."""
-        _check_rate(self.bundle, self.info.rate_hz)
+        self.bundle.check_rate(self.info.rate_hz)
         self._picked, self._grid = chain.find(PickChannels), chain.find(Continuity)
         self._quality = chain.find(Quality)
         behind = chain.stages.index(self._grid) + 1
@@ -194,6 +194,15 @@ class Decoder:
             else:
                 yield from self._up_to_each_due(message)
 
+    def anticipate(self) -> None:
+        """Compute what a decision that is due soon will say unless another token closes, so that it need not wait.
+
+        To be called when there is time, between chunks. Decisions are the same with it and without it: the model
+        computes again where a token came since.
+        """
+        if self._due(self._next) - self._next < AHEAD_S * self.source_info.rate_hz:
+            self.context.answer()
+
     def end(self) -> Iterator[Event]:
         """As flush, tokens included."""
         for held in self._front.flush():
@@ -206,13 +215,17 @@ class Decoder:
     def _up_to_each_due(self, x: Chunk) -> Iterator[Event]:
         row = 0
         while row < len(x):
-            due = ceil(((x.start + row - 1) // self._step + 1) * self._step)  # this sample or the next that is due
+            due = self._due(x.start + row)
             stop = min(len(x), max(row, due - x.start) + 1)
             yield from self._take(self._back.process(Chunk(x.data[row:stop], x.start + row, filled=x.filled)))
             row, self._next = stop, x.start + stop
             decision = self._decide(due) if self._next == due + 1 else None
             if decision is not None:
                 yield decision
+
+    def _due(self, sample: int) -> int:
+        """Return this sample, or the next one at which a decision is due."""
+        return ceil(((sample - 1) // self._step + 1) * self._step)
 
     def _take(self, messages: Iterable[Any]) -> Iterator[Event]:
         for message in messages:
@@ -278,12 +291,3 @@ class Decoder:
             raise ConfigError("now_s needs the samples' own times: push them with `times`")
         more = age_doubts(self.bundle.trust, now_s - decision.stamp_s)
         return replace(decision, reasons=(*decision.reasons, *more))
-
-
-def _check_rate(bundle: Bundle, rate_hz: float) -> None:
-    known = bundle.rates_hz
-    if known and not any(abs(rate_hz / each - 1) <= RATE_TOLERANCE for each in known):
-        raise RateError(
-            f"the stream gives tokens at {rate_hz:g} Hz, the bundle {bundle.name} was trained at "
-            f"{', '.join(f'{each:g}' for each in known)} Hz; set the amplifier to one of these or to a multiple"
-        )

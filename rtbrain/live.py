@@ -161,6 +161,8 @@ class Live:
                     self._meta_due_s = monotonic()  # another connection, perhaps another id
                 for event in decoder.feed(item):
                     self._publish(event, source, decoder)
+            if not source.waiting:
+                decoder.anticipate()
             decoder.context.keep_warm()
             self._tick()
 

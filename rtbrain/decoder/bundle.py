@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from rtbrain.config import NotNegative, Positive, Share, parse
 from rtbrain.decoder.session import load_step
-from rtbrain.errors import BundleError, ConfigError, TemplateError
+from rtbrain.errors import BundleError, ConfigError, RateError, TemplateError
 from rtbrain.messages import FloatArray
 from rtbrain.microstates import templates as template_folder
 from rtbrain.microstates.templates import Templates
@@ -27,6 +27,8 @@ CARD, DECODER, STEP = "bundle.json", "decoder.onnx", "step.onnx"
 PARITY = "parity.json"
 """The certificate beside a bundle that names its hash; made after it, so not one of its files."""
 FORMAT = 1
+RATE_TOLERANCE = 0.01
+"""Largest relative difference between the tokenizer's rate and one that the bundle was trained at."""
 
 _FILES = (DECODER, STEP, template_folder.NPZ, template_folder.JSON)
 _MODEL_ENDINGS = {".onnx", ".npz", ".data", ".pt", ".bin"}
@@ -90,6 +92,15 @@ class Bundle(Card):
     def decoder(self) -> Path:
         """Return the graph for whole sequences."""
         return self.folder / DECODER
+
+    def check_rate(self, rate_hz: float) -> None:
+        """Refuse tokens of a rate that training did not see."""
+        known = self.rates_hz
+        if known and not any(abs(rate_hz / each - 1) <= RATE_TOLERANCE for each in known):
+            raise RateError(
+                f"the stream gives tokens at {rate_hz:g} Hz, the bundle {self.name} was trained at "
+                f"{', '.join(f'{each:g}' for each in known)} Hz; set the amplifier to one of these or to a multiple"
+            )
 
 
 def calibrated(probabilities: ArrayLike, temperature: float) -> FloatArray:

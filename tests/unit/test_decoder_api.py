@@ -70,6 +70,25 @@ def test_nor_do_they_across_gaps(bundle: Bundle, eeg: Chunk, lost_s: float) -> N
     assert whole[-1].context.number == (2 if lost_s > 2 else 1)
 
 
+def test_nor_on_what_was_computed_ahead(bundle: Bundle, eeg: Chunk, all_at_once: list[Decision]) -> None:
+    decoder, found, late, computed = decoder_for(bundle), [], 0, 0
+    stream_of = decoder.context._older.stream
+    run, runs = stream_of._compute, []
+    stream_of._compute = lambda: runs.append(None) or run()
+    for chunk in rechunk([eeg], 5):
+        before = len(runs)
+        made = decoder.push(chunk.data, chunk.times)
+        late += len(runs) - before if made else 0
+        found += made
+        before = len(runs)
+        decoder.anticipate()
+        computed += len(runs) - before
+    assert_same(found + decoder.flush(), all_at_once)
+    # Most decisions are ready when they fall due: only a token of the last few samples makes them wait.
+    assert 0 < late < len(found) / 2
+    assert len(found) / 4 < computed <= 2 * len(found)
+
+
 def assert_same(found: list[Decision], wanted: list[Decision]) -> None:
     assert [replace(each, probabilities={}) for each in found] == [replace(each, probabilities={}) for each in wanted]
     values = [list(each.probabilities.values()) for each in found]
