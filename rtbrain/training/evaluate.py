@@ -178,8 +178,8 @@ def evaluate(
     What is done is kept, fold by fold and method by method, and never done twice: a run that was killed goes on.
     `cluster` is the address of a Dask scheduler whose workers run the folds.
     """
-    slots, jobs = _jobs(planned, out)
-    nuisance = _nuisance(planned, found, jobs)
+    slots, jobs = fold_jobs(planned, out)
+    nuisance = nuisance_values(planned, found, jobs)
     jobs = [replace(job, nuisance=nuisance) for job in jobs]
     total, done = len(slots), len(slots) - sum(len(job.todo) for job in jobs)
     for n in run_folds(jobs, workers, cluster):
@@ -210,7 +210,7 @@ def audit_beside(config: DatasetConfig, found: Found, root: Path | None, task: s
     return stored
 
 
-def _jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
+def fold_jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
     """Return the places of all answers, and the folds of which some are missing; refuse folds that leak."""
     slots, jobs = [], []
     crop_s = planned.config.crop.seconds if planned.config.crop else None
@@ -265,7 +265,7 @@ def _job(
     )
 
 
-def _nuisance(planned: Plan, found: Found, jobs: Sequence[FoldJob]) -> dict[str, tuple[float, ...]]:
+def nuisance_values(planned: Plan, found: Found, jobs: Sequence[FoldJob]) -> dict[str, tuple[float, ...]]:
     """Return each trial's nuisance in numbers, if a method still asks for it; a length that is cropped is no cue."""
     if not any(method.name == NUISANCE for job in jobs for method, _ in job.todo):
         return {}

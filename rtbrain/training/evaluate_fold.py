@@ -71,7 +71,7 @@ def fold_answers(job: FoldJob) -> Iterator[tuple[Slot, Answers]]:
     data = FoldData(job)
     try:
         for method, slot in job.todo:
-            yield slot, _answers(job, data, method)
+            yield slot, method_answers(job, data, method)
     finally:
         shutil.rmtree(job.scratch, ignore_errors=True)
 
@@ -156,7 +156,8 @@ class FoldData:
         return fold.train + fold.validation + fold.test
 
 
-def _answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
+def method_answers(job: FoldJob, data: FoldData, method: Method) -> Answers:
+    """Fit a method on a fold and ask it about the test people; refuse what rests on them."""
     fold, fitted_on = job.fold, dict[str, Sequence[str]]()
     for need in set(method.needs) - set(job.foreign):  # of foreign ones `rtbrain.training.transfer` has seen to it
         fitted_on[f"templates ({need.n_states or job.n_states} states)"] = data.templates(need).report["recordings"]

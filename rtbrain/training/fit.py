@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.special import softmax
 
 from rtbrain.decoder.bundle import calibrated
 from rtbrain.errors import ConfigError
@@ -78,7 +79,7 @@ class Trained:
         Trials longer than the context are answered by the mean over contexts that cover them.
         """
         logits, rows = answers(self.model, sequences, self.settings.context_s, seconds)
-        each = calibrated(_softmax(logits), self.temperature)
+        each = calibrated(softmax(logits, axis=1), self.temperature)
         out = np.zeros((len(sequences), each.shape[1]))
         np.add.at(out, rows, each)
         found: FloatArray = out / out.sum(axis=1, keepdims=True)
@@ -157,12 +158,6 @@ def calibration_answers(
         parts.append((logits, truth[rows], weights))
     logits, labels, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
     return logits, labels, weights / len(parts)
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: FloatArray = odds / odds.sum(axis=1, keepdims=True)
-    return found
 
 
 def _check(

@@ -9,8 +9,8 @@ import pytest
 
 from rtbrain.errors import ConfigError, LeakError, SourceError
 from rtbrain.messages import FloatArray
-from rtbrain.training.evaluate import _jobs, evaluate, unharmonised
-from rtbrain.training.evaluate_fold import FoldData, FoldJob, _answers, run_fold
+from rtbrain.training.evaluate import evaluate, fold_jobs, unharmonised
+from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers, run_fold
 from rtbrain.training.evaluate_store import Slot, load_answers
 from rtbrain.training.methods import HIDDEN, METHODS, Adaptation, Example, Fitted, TokenNeed
 from rtbrain.training.trial_cache import TrialCache
@@ -40,7 +40,7 @@ def answers(people: Path, out: Path, *methods: str, **options: bool | int) -> li
 
 
 def first_job(people: Path, out: Path, *methods: str, optimistic: bool = False) -> FoldJob:
-    return _jobs(planned(people, *methods, optimistic=optimistic)[0], out)[1][0]
+    return fold_jobs(planned(people, *methods, optimistic=optimistic)[0], out)[1][0]
 
 
 def test_every_trial_is_tested_once_with_every_seed(people: Path, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ class TestLeaks:
         job, spy = first_job(people, tmp_path, "majority"), Cheat()
         leaking = replace(job.fold, validation=(*job.fold.validation, job.fold.test[0]))
         with pytest.raises(LeakError):
-            _answers(replace(job, fold=leaking), FoldData(job), spy)
+            method_answers(replace(job, fold=leaking), FoldData(job), spy)
         assert spy.seen == []
 
     def test_a_double_of_a_test_subject_is_refused(self, people: Path, tmp_path: Path) -> None:
@@ -185,12 +185,12 @@ class TestLeaks:
         leaking = FoldData(replace(job, optimistic=True)).templates(TokenNeed())
         data._templates[TokenNeed()] = leaking
         with pytest.raises(LeakError, match=r"templates .* fitted on 'sub-.*, which is tested"):
-            _answers(job, data, STATISTICS)
+            method_answers(job, data, STATISTICS)
 
     def test_a_test_subject_in_the_calibration_is_refused(self, people: Path, tmp_path: Path) -> None:
         job = first_job(people, tmp_path, "majority")
         with pytest.raises(LeakError, match=r"calibration fitted on 'sub-.*, which is tested"):
-            _answers(job, FoldData(job), Cheat((job.fold.validation[0], job.fold.test[0])))
+            method_answers(job, FoldData(job), Cheat((job.fold.validation[0], job.fold.test[0])))
 
     def test_a_trial_of_another_length_is_refused(self, people: Path, tmp_path: Path) -> None:
         job = first_job(people, tmp_path, "majority")
@@ -200,7 +200,7 @@ class TestLeaks:
 
     def test_labels_of_the_test_side_are_hidden(self, people: Path, tmp_path: Path) -> None:
         job, spy = first_job(people, tmp_path, "majority"), Cheat()
-        found = _answers(job, FoldData(job), spy)
+        found = method_answers(job, FoldData(job), spy)
         assert set(spy.labels) == {HIDDEN}
         assert set(found.labels) == {0, 1}
         assert spy.seen == [(job.fold.train, job.fold.validation)]
@@ -211,14 +211,14 @@ class TestPaper:
         job = first_job(people, tmp_path, "microstate-stats", optimistic=True)
         data = FoldData(job)
         assert set(data.templates(TokenNeed()).report["recordings"]) == {trial.name for trial in job.trials}
-        assert _answers(job, data, STATISTICS).optimistic
+        assert method_answers(job, data, STATISTICS).optimistic
         strict = first_job(people, tmp_path, "microstate-stats")
         known = FoldData(strict).templates(TokenNeed()).report["recordings"]
         assert set(known) == set(strict.fold.train + strict.fold.validation)
 
     def test_what_stops_early_does_so_on_the_test_side(self, people: Path, tmp_path: Path) -> None:
         job, spy = first_job(people, tmp_path, "majority", optimistic=True), Cheat(stops_early=True)
-        _answers(job, FoldData(job), spy)
+        method_answers(job, FoldData(job), spy)
         assert spy.seen == [(job.fold.train + job.fold.validation, job.fold.test)]
 
     def test_its_answers_are_never_taken_for_strict_ones(self, people: Path, tmp_path: Path) -> None:

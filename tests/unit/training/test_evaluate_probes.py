@@ -10,7 +10,7 @@ from rtbrain.errors import ConfigError
 from rtbrain.training import nuisance
 from rtbrain.training.corpus_cache import text_hash
 from rtbrain.training.dataset_config import Crop, Protocol
-from rtbrain.training.evaluate import _PROBING, _jobs, evaluate, plan
+from rtbrain.training.evaluate import _PROBING, evaluate, fold_jobs, plan
 from rtbrain.training.evaluate_table import tabulate
 from rtbrain.training.methods import methods_named
 from rtbrain.training.nuisance import audit_task
@@ -61,7 +61,7 @@ def test_other_probes_ask_for_new_answers_of_those_who_are_probed(
 
     def keys() -> dict[tuple[str, int], set[str]]:
         found: dict[tuple[str, int], set[str]] = {}
-        for job in _jobs(planned, tmp_path)[1]:
+        for job in fold_jobs(planned, tmp_path)[1]:
             for method, slot in job.todo:
                 found.setdefault((method.name, job.seed), set()).add(slot.key)
         return found

@@ -12,8 +12,8 @@ from rtbrain.conditioning.filters import Band
 from rtbrain.errors import ConfigError, LeakError
 from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import Schedule, load_dataset_config
-from rtbrain.training.evaluate import _jobs, evaluate, plan
-from rtbrain.training.evaluate_fold import FoldData, FoldJob, _answers
+from rtbrain.training.evaluate import evaluate, fold_jobs, plan
+from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers
 from rtbrain.training.fit_settings import settings_for
 from rtbrain.training.methods import (
     METHODS,
@@ -56,7 +56,7 @@ def answered(people: Path, out: Path, methods: Sequence[Method]) -> list:
 
 def job_of(people: Path, out: Path, methods: Sequence[Method], optimistic: bool = False) -> FoldJob:
     config, found = found_in(people, SHORT)
-    return _jobs(plan(config, found, methods, optimistic=optimistic), out)[1][0]
+    return fold_jobs(plan(config, found, methods, optimistic=optimistic), out)[1][0]
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_a_second_run_answers_alike_on_any_number_of_threads(people: Path, tmp_p
         for threads in (1, 2):
             torch.set_num_threads(threads)
             job = job_of(people, tmp_path, methods)
-            runs.append([_answers(job, FoldData(job), method) for method, _ in job.todo])
+            runs.append([method_answers(job, FoldData(job), method) for method, _ in job.todo])
             assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -132,7 +132,7 @@ class TestModes:
         for mode, n in (("none", 0), ("inductive", 0), ("transductive", len(job.fold.test))):
             spy = Spy("spy", "rtbrain", TokenNeed(), mode)
             with pytest.raises(InterruptedError):
-                _answers(job, FoldData(job), spy)
+                method_answers(job, FoldData(job), spy)
             assert [len(target) for target in spy.paper_targets] == [n]
             assert all(example.label == -1 for target in spy.paper_targets for example in target)
             spy.paper_targets.clear()
@@ -194,7 +194,7 @@ class TestLeaks:
         job = job_of(people, tmp_path, [METHODS[name]])
         leaking = replace(job, fold=replace(job.fold, train=(*job.fold.train, job.fold.test[0])))
         with pytest.raises(LeakError, match=r"in train and .* in test count as one"):
-            _answers(leaking, FoldData(job), job.todo[0][0])
+            method_answers(leaking, FoldData(job), job.todo[0][0])
 
     @pytest.mark.parametrize("side", ["train", "validation"])
     @pytest.mark.parametrize("name", NAMES)
@@ -204,14 +204,14 @@ class TestLeaks:
         """The fold is clean, but whoever hands out the trials cheats: weights, or stopping and calibration, leak."""
         job = job_of(people, tmp_path, [METHODS[name]])
         with pytest.raises(LeakError, match=r"(model|calibration) fitted on 'sub-.*, which is tested"):
-            _answers(job, Smuggler(job, side), job.todo[0][0])
+            method_answers(job, Smuggler(job, side), job.todo[0][0])
 
     def test_a_test_subject_in_the_templates_is_refused(self, people: Path, tmp_path: Path) -> None:
         job = job_of(people, tmp_path, [METHODS["cnn"]])
         data = FoldData(job)
         data._templates[TokenNeed()] = FoldData(replace(job, optimistic=True)).templates(TokenNeed())
         with pytest.raises(LeakError, match=r"templates .* fitted on 'sub-.*, which is tested"):
-            _answers(job, data, job.todo[0][0])
+            method_answers(job, data, job.todo[0][0])
 
 
 class Smuggler(FoldData):
@@ -236,6 +236,6 @@ def test_the_protocol_of_the_paper_stops_on_the_test_side(people: Path, tmp_path
                 seen.append(tuple(names))
             return super().examples(names, hidden)
 
-    found = _answers(job, Watched(job), job.todo[0][0])
+    found = method_answers(job, Watched(job), job.todo[0][0])
     assert found.optimistic
     assert job.fold.test in seen
