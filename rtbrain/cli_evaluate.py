@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 )
 @click.option("--task", help="Which of the data set's tasks, or `all`.  [default: its first]")
 @click.option(
-    "--methods", metavar="A,B", help="Which to compare, separated by commas.  [default: rtbrain and the linear ones]"
+    "--methods",
+    metavar="A,B",
+    help="Which to compare, separated by commas.  [default: rtbrain and the linear ones; with --adaptation all that "
+    "can adapt so; with --ablations rtbrain and paper-scratch; with --transfer microstate-stats and paper-text]",
 )
 @click.option("--ablations", is_flag=True, help="Brain-Token models whole and without one of their parts each.")
 @click.option(

@@ -30,8 +30,8 @@ from rtbrain.tokens.context import RollingContext
 from rtbrain.tokens.inputs import TokenInputs, Vocabulary
 from rtbrain.trust import RecentFit, age_doubts, doubts
 
-AHEAD_S: Final = 0.02
-"""A decision that is due so soon is computed ahead: chunks are about as long, and wait for nothing else meanwhile."""
+AHEAD_S: Final = 0.005
+"""A decision that is due so soon is computed ahead, or in the next chunk: an inference takes no longer than this."""
 
 REMEMBERED: Final = 1000
 """Tokens that are kept so that a marker which comes late still begins its context at its own time."""
@@ -118,7 +118,8 @@ class Decoder:
         self._remembered: deque[tuple[int, Any, float, float]] = deque(maxlen=REMEMBERED)
         self._ordered: list[tuple[float, str]] = []  # contexts that are to begin at a time still to come
         self._step = Fraction(str(self.bundle.every_s)) * Fraction(str(rate_hz))  # samples, exact over any session
-        self._next = self._number = 0  # grid sample that follows the newest; contexts so far
+        # Grid sample that follows the newest; samples of the newest chunk; contexts so far.
+        self._next = self._chunk = self._number = 0
         self._earlier = ContinuityCounts()
         self._begin("start")
 
@@ -188,6 +189,8 @@ class Decoder:
             self._earlier, self._grid.counts = self.counts, ContinuityCounts()
             self._ordered.clear()
             self._next = 0
+        else:
+            self._chunk = len(item)
         for message in self._front.process(item):
             if isinstance(message, Break):
                 yield from self._take(self._back.process(message))
@@ -197,10 +200,12 @@ class Decoder:
     def anticipate(self) -> None:
         """Compute what a decision that is due soon will say unless another token closes, so that it need not wait.
 
-        To be called when there is time, between chunks. Decisions are the same with it and without it: the model
-        computes again where a token came since.
+        To be called when there is time, between chunks; soon is within a chunk as long as the last one. Decisions are
+        the same with it and without it: the model computes again where a token came since.
         """
-        if self._due(self._next) - self._next < AHEAD_S * self.source_info.rate_hz:
+        due = self._due(self._next)
+        soon = due - self._next < max(self._chunk, AHEAD_S * self.source_info.rate_hz)
+        if soon and not any(at_s <= due / self.source_info.rate_hz for at_s, _ in self._ordered):
             self.context.answer()
 
     def end(self) -> Iterator[Event]:

@@ -36,7 +36,7 @@ _MODEL_ENDINGS = {".onnx", ".npz", ".data", ".pt", ".bin"}
 
 @dataclass(frozen=True)
 class Trust:
-    """What an answer must rest on to be trusted; taken from the training data."""
+    """What an answer must rest on to be trusted."""
 
     min_quality: Share
     """Mean share of good channels."""

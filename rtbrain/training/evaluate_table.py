@@ -1,6 +1,5 @@
 """What an evaluation found, method by method, and its files: JSON with everything, TSV with the main figures."""
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,9 +16,8 @@ from rtbrain.training.methods import METHODS, REFERENCES
 from rtbrain.training.methods.base import Attention
 from rtbrain.training.metrics import Answered, Difference, Interval, Scores, compare, numbered, score
 from rtbrain.training.nuisance import Audit, one_line
-from rtbrain.training.paper_figures import paper_ablation, paper_accuracy
-from rtbrain.training.table_files import stem_in
-from rtbrain.writing import replacing
+from rtbrain.training.paper_figures import OWN_MODELS, paper_ablation, paper_accuracy
+from rtbrain.training.table_files import stem_in, write_table
 
 OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates, and choose the epoch of networks)"
 """Stands wherever such figures are printed."""
@@ -190,10 +188,19 @@ def _not_probed(answers: Sequence[Answers], method: str) -> tuple[str, ...]:
 
 
 def paper_figure(found: Evaluation, method: str) -> float | None:
-    """Return the paper's accuracy of a method, or of its own model without one of its parts, between 0 and 1."""
-    part = method.removeprefix("paper-text-").removeprefix("paper-scratch-")
-    percent = None if part == method else paper_ablation(found.dataset, found.task, part)
-    percent = percent or paper_accuracy(found.dataset, found.task, method)
+    """Return the paper's accuracy of a method, or of its own model without one of its parts, between 0 and 1.
+
+    The paper's model adapts to the tested people: one that does not stands beside the paper's own without adaptation,
+    and of one that lacks another part as well the paper has none.
+    """
+    model, part = next(((own, method[len(own) + 1 :]) for own in OWN_MODELS if method.startswith(own)), ("", ""))
+    adapts = found.adaptation != "none"
+    if part:
+        percent = paper_ablation(found.dataset, found.task, part) if adapts else None
+    elif model and not adapts:
+        percent = paper_ablation(found.dataset, found.task, "no-adaptation")
+    else:
+        percent = paper_accuracy(found.dataset, found.task, method)
     return None if percent is None else percent / 100
 
 
@@ -207,14 +214,7 @@ def evaluation_stem(found: Evaluation, folder: Path) -> str:
 
 def write_evaluation(found: Evaluation, folder: Path) -> tuple[Path, Path]:
     """Write the JSON and the TSV file of an evaluation; return their paths."""
-    stem = evaluation_stem(found, folder)
-    as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(as_json) as temporary:
-        temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
-    with replacing(as_tsv) as temporary:
-        temporary.write_text(_tsv(found), encoding="utf-8")
-    return as_json, as_tsv
+    return write_table(folder, evaluation_stem(found, folder), found.to_dict(), _tsv(found))
 
 
 def _tsv(found: Evaluation) -> str:

@@ -10,6 +10,9 @@ from rtbrain.training.model_settings import ModelSettings
 SHORTEST_S = 5.0
 """Of a training crop: answers are trusted from ten seconds on, so training goes below that."""
 
+LONGER = 5
+"""Times as many epochs, and as much patience, where training begins with random weights."""
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -70,12 +73,13 @@ def settings_for(
 
     Training begins near a good answer (`rtbrain.training.head_start`), and steps of the schedule's full size would
     first leave it: ours takes a tenth of them. The paper's models read no attributes, so that there is less to be found
-    beyond that answer, and lose it sooner: they take a 250th. Without a head start steps have their full size, as those
-    of the networks that ours is compared with. The paper's models keep the paper's batch and loss, and its alpha where
-    `paper` still has it: in the protocol `paper`. Elsewhere classes weigh by the data's own frequencies: 2 : 1 does
-    that for the paper's own people, and for others would lean towards one class.
+    beyond that answer, and lose it sooner: they take a 250th. Without a head start steps have their full size, and
+    there are several times as many (the paper takes up to 3000 epochs). The paper's models keep the paper's batch and
+    loss, and its alpha where `paper` still has it: in the protocol `paper`. Elsewhere classes weigh by the data's own
+    frequencies: 2 : 1 does that for the paper's own people, and for others would lean towards one class.
     """
-    made = TrainSettings(model, context_s, epochs=schedule.epochs, patience=schedule.patience)
+    times = 1 if head_start else LONGER
+    made = TrainSettings(model, context_s, epochs=times * schedule.epochs, patience=times * schedule.patience)
     share = (0.1 if name == "rtbrain" else 0.004) if head_start else 1.0
     made = replace(made, learning_rate=share * schedule.learning_rate, head_start=head_start)
     if name == "rtbrain":

@@ -3,6 +3,9 @@
 import json
 from itertools import count
 from pathlib import Path
+from typing import Any
+
+from rtbrain.writing import replacing
 
 ENDINGS = ("json", "tsv", "html")
 
@@ -18,6 +21,17 @@ def stem_in(folder: Path, stem: str, question: str) -> str:
         if _answers(folder, name, question):
             return name
     raise AssertionError("numbers do not end")
+
+
+def write_table(folder: Path, stem: str, values: dict[str, Any], tsv: str) -> tuple[Path, Path]:
+    """Write a table as JSON and as TSV, each whole or not at all; return their paths."""
+    as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(as_json) as temporary:
+        temporary.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    with replacing(as_tsv) as temporary:
+        temporary.write_text(tsv, encoding="utf-8")
+    return as_json, as_tsv
 
 
 def _answers(folder: Path, name: str, question: str) -> bool:

@@ -44,7 +44,7 @@ def tokens_at_most(sequences: Sequence[TokenSequence], context_s: float) -> int:
 
 
 def trust_of(results: Iterable[Tokenized], context_s: float, min_coverage: float) -> Trust:
-    """Return what answers must rest on: 95 % of the training data's stretches of ten seconds would pass."""
+    """Return what answers must rest on: 95 % of the training data's stretches of a few seconds would pass."""
     quality, gev = [], []
     for result in results:
         recent = RecentFit(result.info.rate_hz)

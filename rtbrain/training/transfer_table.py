@@ -1,6 +1,5 @@
 """The paper's transfer table: accuracy on each task with the templates of each data set."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,8 +9,7 @@ from rtbrain import __version__
 from rtbrain.training.evaluate_table import Evaluation
 from rtbrain.training.metrics import Interval
 from rtbrain.training.paper_figures import paper_transfer
-from rtbrain.training.table_files import stem_in
-from rtbrain.writing import replacing
+from rtbrain.training.table_files import stem_in, write_table
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,7 @@ def transfer_stem(table: TransferTable, folder: Path) -> str:
 
 def write_transfer(table: TransferTable, folder: Path) -> tuple[Path, Path]:
     """Write the JSON and the TSV file of a transfer table; return their paths."""
-    stem = transfer_stem(table, folder)
-    as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(as_json) as temporary:
-        temporary.write_text(json.dumps(table.to_dict(), indent=1) + "\n", encoding="utf-8")
-    with replacing(as_tsv) as temporary:
-        temporary.write_text(_tsv(table.cells), encoding="utf-8")
-    return as_json, as_tsv
+    return write_table(folder, transfer_stem(table, folder), table.to_dict(), _tsv(table.cells))
 
 
 def _tsv(cells: Sequence[Cell]) -> str:

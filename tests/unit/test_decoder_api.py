@@ -9,6 +9,7 @@ import pytest
 from rtbrain import Decoder
 from rtbrain.conditioning.filters import Band
 from rtbrain.decoder.bundle import Bundle
+from rtbrain.decoder.stream import Stream
 from rtbrain.decoder_api import Decision
 from rtbrain.errors import ChannelError, ConfigError, RateError, StreamError, UnitError
 from rtbrain.messages import UNLABELLED, Break, Chunk, Tokens
@@ -70,23 +71,38 @@ def test_nor_do_they_across_gaps(bundle: Bundle, eeg: Chunk, lost_s: float) -> N
     assert whole[-1].context.number == (2 if lost_s > 2 else 1)
 
 
-def test_nor_on_what_was_computed_ahead(bundle: Bundle, eeg: Chunk, all_at_once: list[Decision]) -> None:
-    decoder, found, late, computed = decoder_for(bundle), [], 0, 0
-    stream_of = decoder.context._older.stream
-    run, runs = stream_of._compute, []
-    stream_of._compute = lambda: runs.append(None) or run()
-    for chunk in rechunk([eeg], 5):
+@pytest.mark.parametrize("size", [5, 8])
+def test_nor_on_what_was_computed_ahead(
+    bundle: Bundle, eeg: Chunk, all_at_once: list[Decision], monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    compute, runs = Stream._compute, []
+    monkeypatch.setattr(Stream, "_compute", lambda own: runs.append(None) or compute(own))
+    decoder, found, late, ahead = decoder_for(bundle), [], 0, 0
+    for chunk in rechunk([eeg], size):
         before = len(runs)
         made = decoder.push(chunk.data, chunk.times)
-        late += len(runs) - before if made else 0
+        late += len(made) > 0 and len(runs) > before
         found += made
         before = len(runs)
         decoder.anticipate()
-        computed += len(runs) - before
+        ahead += len(runs) - before
     assert_same(found + decoder.flush(), all_at_once)
-    # Most decisions are ready when they fall due: only a token of the last few samples makes them wait.
+    # Most decisions are ready when they fall due: only a token of the last chunk makes them wait.
     assert 0 < late < len(found) / 2
-    assert len(found) / 4 < computed <= 2 * len(found)
+    assert len(found) / 4 < ahead <= len(found), "at most once for each"
+
+
+def test_nothing_is_computed_ahead_where_a_new_context_begins(bundle: Bundle, eeg: Chunk) -> None:
+    decoder = decoder_for(bundle)
+    decoder.push(eeg.data[:5000], eeg.times[:5000])
+    asked: list[None] = []
+    decoder.context.answer = lambda: asked.append(None)
+    decoder.new_context("marker", 20.0)
+    decoder.anticipate()
+    assert not asked
+    decoder._ordered.clear()
+    decoder.anticipate()
+    assert asked
 
 
 def assert_same(found: list[Decision], wanted: list[Decision]) -> None:

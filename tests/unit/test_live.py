@@ -72,6 +72,21 @@ def test_an_overloaded_decoder_skips_to_the_present_and_says_how_much(bundle: Bu
     assert states[-1]["signal_s"] > 67  # that is the present
 
 
+@pytest.mark.parametrize(("waiting", "times"), [(0, 3), (10, 0)])
+def test_decisions_are_computed_ahead_while_no_samples_wait(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch, waiting: int, times: int
+) -> None:
+    left, done = iter([False] * 3 + [True]), []
+    with open_outputs(HERE, bundle.classes) as outputs:
+        live = Live(bundle, load_step(bundle.step, "cpu"), outputs, LiveSettings("any"), lambda: next(left), print)
+        live.source = SimpleNamespace(pull=lambda timeout_s: [], waiting=waiting)  # type: ignore[assignment]
+        context = SimpleNamespace(keep_warm=lambda: None)
+        live._decoder = SimpleNamespace(anticipate=lambda: done.append(None), context=context)  # type: ignore[assignment]
+        monkeypatch.setattr(live, "_tick", lambda: None)
+        live._loop()
+    assert len(done) == times
+
+
 @pytest.mark.slow
 def test_an_error_of_the_program_is_published_and_raised(bundle: Bundle, tmp_path: Path) -> None:
     amplifier = Amplifier(lsl.name(), 1.0)

@@ -105,6 +105,9 @@ def test_it_prints_tables_and_goes_on_where_it_was_stopped(
     assert run() == shown, "what is missing is made again, alike"
     after = files_of(out)
     assert {path for path in before if after[path] != before[path]} == {gone}
+    for only in ("cnn", "band-power"):  # without ours there is nothing to probe
+        assert [row["method"] for row in json.loads(run("--methods", only)[-1])[0]["rows"]] == [only]
+    assert files_of(out) == after
     spent = json.loads(run("--cost")[-1])[0]["cpu_s"]
     assert set(names) < set(spent)
     assert files_of(out) == after, "what is tried with shuffled labels is not kept"

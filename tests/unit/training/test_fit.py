@@ -133,7 +133,8 @@ def test_the_papers_models_train_too(name: str, loss: str) -> None:
 def test_without_a_head_start_training_begins_with_random_weights_and_whole_steps() -> None:
     model, schedule = preset("paper-text", (2,), 2, width=8, heads=2, head_width=4, hidden=16), Schedule()
     given, plain = (settings_for("paper-text", model, 10.0, schedule, PaperSettings(), own) for own in (True, False))
-    assert plain == replace(given, learning_rate=schedule.learning_rate, head_start=False)
+    longer = {"epochs": 5 * schedule.epochs, "patience": 5 * schedule.patience}
+    assert plain == replace(given, learning_rate=schedule.learning_rate, head_start=False, **longer)
     tokens = [replace(s, pieces=tuple(replace(p, attributes=p.attributes[:, :0]) for p in s.pieces)) for s in TRAIN]
     run = Run(tokens[:16], tokens[16:], plain, 7, ())
     run.begin()

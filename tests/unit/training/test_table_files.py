@@ -11,7 +11,7 @@ import pytest
 from rtbrain.training.contexts import ContextReport, ContextRow, _question
 from rtbrain.training.dataset_config import Crop, DatasetConfig
 from rtbrain.training.evaluate import Plan, plan
-from rtbrain.training.evaluate_table import Evaluation, Row, write_evaluation
+from rtbrain.training.evaluate_table import Evaluation, Row, paper_figure, write_evaluation
 from rtbrain.training.methods import Method, ablations, methods_named
 from rtbrain.training.metrics import Scores
 from rtbrain.training.report_contexts import write_contexts
@@ -66,6 +66,24 @@ def test_a_table_of_other_methods_is_kept_beside_the_first(tmp_path: Path) -> No
         kept = json.loads((tmp_path / f"{stem}.json").read_text())
         assert [row["method"] for row in kept["rows"]] == methods
         assert ("band-power" in (tmp_path / f"{stem}.html").read_text()) == ("band-power" in methods)
+
+
+@pytest.mark.parametrize(
+    ("method", "adaptation", "figure"),
+    [
+        ("paper-scratch", "transductive", 0.96),
+        ("paper-scratch", "none", 0.94),  # the paper's own without adaptation
+        ("paper-scratch-no-adaptation", "inductive", 0.94),
+        ("paper-table-no-interaction", "inductive", 0.8833),
+        ("paper-text-lsa-only", "none", None),
+        ("dann", "transductive", 0.96),
+        ("rtbrain", "none", None),
+        ("rtbrain-lsa-only", "inductive", None),
+    ],
+)
+def test_the_papers_figure_is_of_the_same_way_of_adaptation(method: str, adaptation: str, figure: float | None) -> None:
+    found = replace(table("one", method, adaptation=adaptation), dataset="mdd", task="ec")
+    assert paper_figure(found, method) == (None if figure is None else pytest.approx(figure))
 
 
 def test_ablations_are_told_by_their_name(tmp_path: Path) -> None:

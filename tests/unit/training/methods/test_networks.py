@@ -14,7 +14,7 @@ from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import Schedule, load_dataset_config
 from rtbrain.training.evaluate import evaluate, fold_jobs, plan
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers
-from rtbrain.training.fit_settings import settings_for
+from rtbrain.training.fit_settings import TrainSettings, settings_for
 from rtbrain.training.methods import (
     METHODS,
     Adaptation,
@@ -148,6 +148,23 @@ class Spy(BrainTokenMethod):
     ) -> Fitted:
         self.paper_targets.append(target)
         raise InterruptedError
+
+
+@pytest.mark.parametrize(("name", "head_start"), [("paper-text", True), ("paper-scratch", False)])
+def test_only_scratch_begins_with_random_weights(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, head_start: bool
+) -> None:
+    given: list[TrainSettings] = []
+
+    def spy(train: object, validation: object, settings: TrainSettings, *more: object, **named: object) -> None:
+        given.append(settings)
+        raise InterruptedError
+
+    monkeypatch.setattr("rtbrain.training.fit.train_model", spy)
+    job = job_of(people, tmp_path, methods_named([name]))
+    with pytest.raises(InterruptedError):
+        method_answers(job, FoldData(job), job.todo[0][0])
+    assert [each.head_start for each in given] == [head_start]
 
 
 class TestAblations:
