@@ -12,8 +12,8 @@ demo: $(READY)
 
 test: $(READY) browser
 	$(BIN)/python tools/check --no-tests
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --durations=20 -m "not full and not live"
-	$(BIN)/python -m pytest --durations=10 -m "live and not full"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal --durations=30 -m "not full and not live"
+	$(BIN)/python -m pytest --durations=30 -m "live and not full"
 
 check: $(READY)
 	$(BIN)/python tools/check
