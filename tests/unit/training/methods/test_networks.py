@@ -14,7 +14,7 @@ from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import Schedule, load_dataset_config
 from rtbrain.training.evaluate import evaluate, fold_jobs, plan
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers
-from rtbrain.training.fit_settings import TrainSettings, settings_for
+from rtbrain.training.fit_settings import LONGER, TrainSettings, settings_for
 from rtbrain.training.methods import (
     METHODS,
     Adaptation,
@@ -79,7 +79,8 @@ def test_each_answers_for_every_trial_after_every_length(
             for rows in each.probabilities.values():
                 assert np.sum(rows, axis=1) == pytest.approx(1)
                 assert np.isfinite(rows).all()
-            assert 0 <= each.facts["epoch"] <= 2, "0 where no epoch was better than the head start"
+            most = 2 * LONGER if name == "paper-scratch" else 2
+            assert 0 <= each.facts["epoch"] <= most, "0 where no epoch was better than the start"
 
 
 def test_a_second_run_answers_alike_on_any_number_of_threads(people: Path, tmp_path: Path) -> None:
