@@ -31,7 +31,7 @@ from rtbrain.tokens.inputs import TokenInputs, Vocabulary
 from rtbrain.trust import RecentFit, age_doubts, doubts
 
 AHEAD_S: Final = 0.005
-"""A decision that is due so soon is computed ahead, or in the next chunk: an inference takes no longer than this."""
+"""A decision that is due so soon is computed ahead even where chunks are shorter: an inference takes some ms."""
 
 REMEMBERED: Final = 1000
 """Tokens that are kept so that a marker which comes late still begins its context at its own time."""
