@@ -40,23 +40,19 @@ def live_on(amplifier: Amplifier, bundle: Bundle, outputs: Outputs, stop: Any, *
 @pytest.mark.slow
 def test_an_overloaded_decoder_skips_to_the_present_and_says_how_much(bundle: Bundle, tmp_path: Path) -> None:
     amplifier = Amplifier(lsl.name(), 100.0)
-    sent: list[float] = []
+    # A little at a time, which is never too much, then far more than can be decoded in time, then a little at a time
+    # again: what is skipped before the first or after the last decoded sample would be missing from no grid.
+    parts = iter([0.4] * 5 + [60.0] + [0.4] * 20)
 
     def stop() -> bool:
-        """Send a little, then far more than can be decoded in time, then a little more; stop once that is decoded."""
+        """Send the next part once all before it was decoded or skipped; stop when there is none left."""
         counts = None if live.source is None else live.source.counts
-        # What is skipped before the first decoded sample is missing from no grid, and so would not count as lost.
-        if not sent and amplifier.outlet.have_consumers():
-            send(2.0)
-        elif len(sent) == 1 and counts is not None and counts.received >= 2 * RATE:
-            send(60.0)
-        elif len(sent) == 2 and counts is not None and counts.skipped:
-            send(8.0)
-        return counts is not None and len(sent) == 3 and counts.received + counts.skipped >= 70 * RATE
-
-    def send(seconds: float) -> None:
-        amplifier.send(seconds)
-        sent.append(seconds)
+        if counts is None or not amplifier.outlet.have_consumers() or counts.received + counts.skipped < amplifier.at:
+            return False
+        part = next(parts, None)
+        if part is not None:
+            amplifier.send(part)
+        return part is None
 
     with open_outputs(HERE, bundle.classes, log=tmp_path) as outputs:
         live = live_on(amplifier, bundle, outputs, stop, lsl=LslSettings(max_behind_s=0.5, patience_s=0.01))
