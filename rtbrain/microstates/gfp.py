@@ -25,6 +25,8 @@ class RunningLevel:
 
     def __init__(self, time_constant: float) -> None:
         self._many = max(1, round(time_constant))
+        self._share = 1.0 / self._many  # of a new value in the level
+        self._keep = 1.0 - self._share
         self._seen = 0  # values so far, up to `_many`
         self._total = 0.0  # their sum
         self.value = 0.0
@@ -34,6 +36,8 @@ class RunningLevel:
         """Return the level after each value; `time_constant` is in values."""
         first = min(len(values), self._many - self._seen)
         if len(values) > LONG:
+            if not first:
+                return self._weighted(values)
             return np.concatenate([self._mean(values[:first]), self._weighted(values[first:])])
         # A live chunk has two or three values at this rate: a plain loop takes a tenth of an lfilter call.
         level = []
@@ -43,7 +47,7 @@ class RunningLevel:
                 self._total += value
                 self.value = self._total / self._seen
             else:
-                self.value = (1.0 - 1.0 / self._many) * self.value + value / self._many
+                self.value = self._keep * self.value + self._share * value
             level.append(self.value)
         return np.array(level)
 
@@ -59,8 +63,7 @@ class RunningLevel:
     def _weighted(self, values: FloatArray) -> FloatArray:
         if not len(values):
             return values
-        keep = 1.0 - 1.0 / self._many
-        level, _ = lfilter([1.0], [1.0, -keep], values / self._many, zi=[keep * self.value])
+        level, _ = lfilter([self._share], [1.0, -self._keep], values, zi=[self._keep * self.value])
         self.value = float(level[-1])
         return np.asarray(level, np.float64)
 

@@ -1,11 +1,15 @@
 """Runs of equal labels: the causal minimum duration, and merging into tokens."""
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rtbrain.messages import NO_TOKENS, FloatArray, IntArray, Labels, StreamInfo, Tokens, own_value
+
+TINY: Final = float(np.finfo(float).tiny)
+"""Stands for a GFP of 0, where the product with any template is 0 too."""
 
 
 def run_starts(state: IntArray) -> IntArray:
@@ -75,9 +79,14 @@ def _rows(x: Labels, rows: slice) -> Labels:
     return Labels(x.start + (rows.start or 0), *(column[rows].copy() for column in _columns(x)))  # type: ignore[arg-type]
 
 
-def _summands(x: Labels) -> tuple[FloatArray, ...]:
-    """Return what is averaged over a token's samples: GFP, correlation, quality, power and explained power."""
-    return x.gfp, x.own / np.maximum(x.gfp, np.finfo(float).tiny), x.quality, x.gfp * x.gfp, x.own * x.own
+def _summands(x: Labels) -> FloatArray:
+    """Return what is averaged over a token's samples as rows: GFP, correlation, quality, power and explained power."""
+    rows = np.empty((5, len(x)))
+    rows[0], rows[2] = x.gfp, x.quality
+    np.divide(x.own, np.maximum(x.gfp, TINY), out=rows[1])
+    np.multiply(x.gfp, x.gfp, out=rows[3])
+    np.multiply(x.own, x.own, out=rows[4])
+    return rows
 
 
 class MergeRuns:
@@ -107,8 +116,8 @@ class MergeRuns:
         state[extra:], begin[extra:-1] = x.state[starts], starts + x.start
         begin[-1] = self.until
         level[extra:] = x.level[begin[extra + 1 :] - (x.start + 1)]  # at each run's last sample
-        run = np.repeat(np.arange(extra, n_runs), begin[extra + 1 :] - begin[extra:-1])  # of each sample
-        sums: FloatArray = np.array([np.bincount(run, column, n_runs) for column in _summands(x)], np.float64)
+        sums = np.empty((5, n_runs))
+        np.add.reduceat(_summands(x), starts, axis=1, out=sums[:, extra:])
         if self._open is not None:
             state[0], begin[0], so_far, level_then = self._open
             if extra:
