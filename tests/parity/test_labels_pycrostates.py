@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rtbrain.messages import Chunk, FloatArray, IntArray, StreamInfo, Tokens
-from rtbrain.microstates.assign import AssignSettings, LabelSamples, label, project
+from rtbrain.microstates.assign import AssignSettings, LabelSamples, label, measure
 from rtbrain.microstates.gfp import PeakFinder, global_field_power
 from rtbrain.microstates.stats import Statistics, statistics
 from rtbrain.microstates.templates import Templates, referenced
@@ -93,8 +93,8 @@ def test_labels_agree_on_all_but_ties(both: Both) -> None:
 
 def test_explained_variance_of_the_peaks_is_that_of_their_fit(both: Both) -> None:
     samples = peaks(both.data)
-    gfp = global_field_power(samples)
-    along = project(samples, both.maps, 0, len(both.maps)) / np.sqrt(samples.shape[1])
+    along, gfp = measure(samples, both.maps, 0, len(both.maps), samples.shape[1])
+    along = along / np.sqrt(samples.shape[1])
     gev = (label(along)[1] ** 2).sum() / (gfp**2).sum()
     assert gev == pytest.approx(both.gev_of_peaks, abs=1e-6)
 

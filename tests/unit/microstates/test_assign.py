@@ -5,7 +5,7 @@ import pytest
 
 from rtbrain.conditioning.reference import average_reference
 from rtbrain.messages import UNLABELLED, Chunk, Labels, StreamInfo
-from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples, label, project, spread
+from rtbrain.microstates.assign import AssignSettings, LabelPeaks, LabelSamples, label, measure, spread
 from rtbrain.microstates.templates import Templates, referenced
 from tests.streams import NAMES, eeg
 from tests.unit.microstates.test_gfp import plain_peaks
@@ -48,7 +48,8 @@ def plain_correlations(data: np.ndarray, maps: np.ndarray) -> np.ndarray:
 
 def test_correlation_is_that_of_numpy_without_its_sign(data: np.ndarray, templates: Templates) -> None:
     norm = np.linalg.norm(data[:50], axis=1, keepdims=True)
-    corr = project(data[:50], templates.maps[0], start=5, states=len(templates.maps[0])) / norm
+    along, _ = measure(data[:50], templates.maps[0], start=5, states=len(templates.maps[0]), n_good=data.shape[1])
+    corr = along / norm
     np.testing.assert_allclose(corr, plain_correlations(data[:50], templates.maps[0]), rtol=1e-9)
 
 
