@@ -130,6 +130,7 @@ class Health:
             refused_clients=self._outputs.zmq.refused,
             log=log,
             markers_dropped=markers_dropped,
+            away_s=0.0 if source is None else source.away_s,
         )
 
     def _latency(self) -> LatencyMeta | None:

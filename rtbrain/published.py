@@ -232,6 +232,8 @@ class StatusMessage:
     log: LogMeta
     markers_dropped: int | None = None
     """Markers that no decision echoes, as too many came before one; null where none are listened for."""
+    away_s: float = 0.0
+    """Without samples in all stalls and losses together: what was not sent, or not here, nobody can count."""
 
 
 Message = Meta | TokenMessage | StateMessage | StatusMessage

@@ -66,7 +66,9 @@ class View:
             f"{samples['skipped']} skipped, "
             f"{status['gaps']} gaps, {status['reconnects']} reconnects, {self.missed} messages missed here"
         )
-        if status.get("markers_dropped"):  # older decoders do not say
+        if status.get("away_s"):  # older decoders do not say
+            text += f", {status['away_s']:.1f} s without samples"
+        if status.get("markers_dropped"):
             text += f", {status['markers_dropped']} markers dropped"
         bad = f"; bad channels: {', '.join(status['bad_channels'])}" if status["bad_channels"] else ""
         return text + bad + (f"; {status['trouble']}" if status["trouble"] else "")

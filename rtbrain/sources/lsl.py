@@ -128,6 +128,11 @@ class LslSource:
         return self._watch.silent_s(monotonic())
 
     @property
+    def away_s(self) -> float:
+        """Seconds of all stalls and losses together, this one included."""
+        return self._watch.away_s(monotonic())
+
+    @property
     def waiting(self) -> int:
         """Samples that have arrived and were not pulled yet."""
         return 0 if self._inlet is None else int(self._inlet.samples_available())

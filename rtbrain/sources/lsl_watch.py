@@ -32,14 +32,20 @@ class Watch:
         self.state: SourceState = "waiting"
         self.stalls = 0
         """Number of times the source fell silent or was lost."""
+        self._away_s = 0.0  # without samples in the stalls and losses that are over
 
     def silent_s(self, now_s: float) -> float:
         """Return how long ago the newest sample came, or the connection was made."""
         return now_s - self._newest_s
 
+    def away_s(self, now_s: float) -> float:
+        """Return how long all stalls and losses lasted together, from the last sample before each to the next."""
+        return self._away_s + (self.silent_s(now_s) if self.state in ("stalled", "lost") else 0.0)
+
     def samples(self, now_s: float) -> None:
         """Take note that samples came."""
         if self.state in ("stalled", "lost"):
+            self._away_s += self.silent_s(now_s)
             self._turn("recovered", now_s)
         elif self.state == "waiting" or (
             self.state == "recovered" and self._over(now_s - self._since_s, self._settings.recovered_s)

@@ -1,5 +1,7 @@
 """The fault table, source: it stalls, goes, comes back as itself or changed, or sends more than can be decoded."""
 
+import time
+
 import pytest
 
 from rtbrain.decoder.bundle import Bundle
@@ -50,12 +52,15 @@ def test_lost_and_back_with_the_same_and_another_id(bundle: Bundle) -> None:
         decoding.until(status_is("live"), 0)
         decoding.until(reached(5.9), 0)
 
+        closed_s = time.monotonic()
         amplifier.close()  # it stops
         gone = decoding.until(status_is("lost"), decoding.now)
         assert "broke" in gone["trouble"]
         n_states = len(decoding.of("state"))
+        away_s = time.monotonic() - closed_s  # at least
         amplifier.open()  # same id, the channels the same
         took_s = [check_back(decoding, amplifier, 2, "the source came back")]
+        assert newest_status(decoding)["away_s"] > away_s
         assert len([each for each in decoding.of("state") if each["context"]["number"] == 1]) == n_states
 
         since = decoding.now

@@ -39,6 +39,18 @@ def test_dropped_markers_are_shown_where_there_are_any() -> None:
     assert "markers dropped" not in view.source_line(1.0)
 
 
+def test_time_without_samples_is_shown_where_there_was_some() -> None:
+    telling, view = Telling(), View()
+    for away_s, said in ((0.0, ""), (20.04, ", 20.0 s without samples")):
+        view.take(telling.status(away_s=away_s), 1.0, 0)
+        assert said in view.source_line(1.0)
+        assert ("without samples" in view.source_line(1.0)) is bool(said)
+    older = telling.status()
+    del older["away_s"]
+    view.take(older, 1.0, 0)
+    assert "without samples" not in view.source_line(1.0)
+
+
 @pytest.mark.parametrize(("output_hz", "speed", "wait_s"), [(10.0, 1.0, 3.0), (0.5, 1.0, 6.0), (10.0, 0.05, 6.0)])
 def test_rare_decisions_are_waited_for_longer(output_hz: float, speed: float, wait_s: float) -> None:
     meta = Telling().meta(output_hz=output_hz)

@@ -173,7 +173,7 @@ window.rtbrain = (() => {
       ["age p99", latency && ms(latency.p99_ms), "99 of 100 are younger"],
       ["age now", age && ms(age.total_s === null ? null : 1000 * age.total_s), parts],
       ["samples lost", samples.lost, `of ${samples.received + samples.lost}; ${samples.skipped} of them skipped, ${samples.filled} filled`, samples.lost > 0],
-      ["gaps", status.gaps, `${status.stalls} stalls, ${status.reconnects} reconnects, ${status.clock_steps} clock steps`, status.gaps > 0],
+      ["gaps", status.gaps, `${status.stalls} stalls of ${(status.away_s ?? 0).toFixed(1)} s in all, ${status.reconnects} reconnects, ${status.clock_steps} clock steps`, status.gaps > 0],
       ["messages missed", missed, "on the way to this page", missed > 0],
       ["decoder", percent(status.cpu_share), `of one core; ${Math.round(status.rss_mb)} MB; ${status.queue} samples wait`],
       ["session log", status.log.state, status.log.state === "off" ? "" : `${status.log.written} written, ${status.log.dropped} dropped`, status.log.state === "failing" || status.log.dropped > 0],

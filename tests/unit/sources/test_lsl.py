@@ -202,6 +202,10 @@ class TestWatch:
         watch.lost(9.2)
         watch.lost(9.3)
         assert (watch.state, watch.stalls) == ("lost", 2)
+        assert watch.away_s(9.6) == pytest.approx(1.0 + 0.5)  # from 6 to 7, and since 9.1
+        watch.samples(10.1)
+        watch.samples(10.4)
+        assert watch.away_s(20.0) == pytest.approx(1.0 + 1.0)  # not stalled, as far as anybody has noticed
 
     def test_limits_scale_with_the_speed_of_a_replay(self):
         watch = Watch(WatchSettings(stall_s=0.7), 0.0)
