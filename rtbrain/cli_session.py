@@ -67,7 +67,10 @@ def session_replay(
     found = load_session(folder, run)
     states = found.of("state")
     if not states:
-        raise SourceError(f"run {found.run} in {folder} made no decision; `rtbrain session check` tells what it holds")
+        raise SourceError(
+            f"run {found.run} in {folder} made no decision; `rtbrain session check` tells what it holds and lists the "
+            "folder's other runs, for --run"
+        )
     asked = None if at_s is None else found.decision_at(at_s)
     try:
         again = Again(found, bundle_of(found, bundle))

@@ -126,7 +126,7 @@ class Live:
             found_s = None if found is None else found_s or monotonic()
             if found is not None and found_s is not None and monotonic() - found_s >= LOOK_S / 2:
                 return found
-            seen = listed(streams)
+            seen = listed(streams, self._settings.wanted)
             if found is None and seen != shown:
                 self._tell(f"it is not there yet; visible are:\n{seen}" if seen else "there is no stream at all yet")
                 shown = seen

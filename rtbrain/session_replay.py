@@ -130,7 +130,10 @@ def load_session(folder: Path, run: str | None = None) -> Session:
     if meta is None:
         told = [each["trouble"] for each in messages if each["topic"] == "status" and each["trouble"]]
         why = f"; its last word: {told[-1]}" if told else ""
-        raise SourceError(f"run {name} in {folder} ended before its stream was decoded; it holds no decision{why}")
+        raise SourceError(
+            f"run {name} in {folder} ended before its stream was decoded; it holds no decision{why}; "
+            "another run of the folder can be named by --run (`rtbrain session check` lists them)"
+        )
     return Session(name, meta, messages)
 
 

@@ -22,7 +22,8 @@ class SessionReport:
     """What was found in a folder."""
 
     files: int = 0
-    runs: int = 0
+    runs: dict[str, str] = field(default_factory=dict)
+    """The last word of each run: what its last status message says, empty if it says nothing."""
     records: int = 0
     topics: Counter[str] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
@@ -40,12 +41,17 @@ class SessionReport:
     def lines(self) -> Iterator[str]:
         """Give the report in words."""
         topics = ", ".join(f"{n} {topic}" for topic, n in sorted(self.topics.items())) or "none"
-        yield f"{self.records} records in {self.files} file(s) of {self.runs} run(s): {topics}"
+        yield f"{self.records} records in {self.files} file(s) of {len(self.runs)} run(s): {topics}"
+        yield from (f"run {run}: {_ending(word)}" for run, word in self.runs.items())
         yield from (f"damaged: {each}" for each in self.damaged)
         yield from (f"missing: {each}" for each in self.missing)
         yield from (f"cut: {each}" for each in self.cut)
         well = "all lines are sound but for the cut end" if self.cut else "all lines are sound"
         yield well if self.sound else "the log is damaged"
+
+
+def _ending(word: str) -> str:
+    return f"its last word is: {word}" if word else "no last word: it was killed, or runs still"
 
 
 def record_of(line: bytes) -> dict[str, Any] | None:
@@ -125,7 +131,7 @@ def check_session(folder: Path) -> SessionReport:
                     report.damaged.append(f"{path.name} line {number}")
                 else:
                     run.take(path, number, record)
-    report.runs = len(runs)
+    report.runs = {name: run.last_word for name, run in runs.items()}
     return report
 
 
@@ -135,6 +141,7 @@ class _Run:
     def __init__(self, report: SessionReport) -> None:
         self._report = report
         self._part = self._number = 0
+        self.last_word = ""
 
     def begin(self, path: Path, part: int) -> None:
         if part != self._part:
@@ -148,7 +155,10 @@ class _Run:
         self._expect(path, line, int(record["n"]) - 1)
         self._number = int(record["n"])
         self._report.records += 1
-        self._report.topics[record["message"]["topic"]] += 1
+        message = record["message"]
+        self._report.topics[message["topic"]] += 1
+        # Whoever ends says why in a status that is the last message of all.
+        self.last_word = message["trouble"] if message["topic"] == "status" else ""
 
     def _expect(self, path: Path, line: int, before: int) -> None:
         if before != self._number:

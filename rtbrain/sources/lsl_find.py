@@ -97,9 +97,14 @@ def only(streams: Sequence[LslStream], wanted: str) -> LslStream | None:
     return found[0] if found else None
 
 
-def listed(streams: Sequence[LslStream]) -> str:
-    """Return one line per stream."""
-    return "\n".join(f"  {stream}" for stream in streams)
+def listed(streams: Sequence[LslStream], wanted: str = "") -> str:
+    """Return one line per stream, and whether one would match but for upper and lower case."""
+    lines = [f"  {stream}" for stream in streams]
+    value = wanted.partition("=")[2] or wanted
+    words = {word for stream in streams for key in KEYS if (word := getattr(stream, key)).lower() == value.lower()}
+    if words and value not in words:
+        lines.append(f"did you mean {' or '.join(map(repr, sorted(words)))}? upper and lower case are told apart")
+    return "\n".join(lines)
 
 
 def find_stream(
@@ -128,7 +133,7 @@ def find_stream(
         if found is not None:
             return found
         if wait_s is not None and monotonic() - began >= wait_s:
-            others = f"there are:\n{listed(streams)}" if streams else "there is no stream at all"
+            others = f"there are:\n{listed(streams, wanted)}" if streams else "there is no stream at all"
             raise SourceError(
                 f"no stream of name, type or source id {wanted!r} within {wait_s:g} s; {others}\n"
                 "Check that the amplifier's LSL output is on and that no firewall blocks it (`rtbrain streams`)"

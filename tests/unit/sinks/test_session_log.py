@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rtbrain.errors import SinkError, SourceError
 from rtbrain.protocol import Encoder
 from rtbrain.sinks.session_check import check_session, read_session, record_of, salvage_session, session_files
 from rtbrain.sinks.session_log import SessionLog, line_of
-from tests.unit.sinks.examples import ALL, STATE
+from tests.unit.sinks.examples import ALL, STATE, STATUS
 
 PATIENCE_S = 30.0
 
@@ -40,7 +41,7 @@ class TestWriting:
         assert len(session_files(folder)) > 5
         report = check_session(folder)
         assert report.sound
-        assert (report.records, report.cut, report.runs) == (500, [], 1)
+        assert (report.records, report.cut, len(report.runs)) == (500, [], 1)
         assert report.topics == {"meta": 125, "token": 125, "state": 125, "status": 125}
 
     def test_every_line_is_json_by_itself(self, tmp_path):
@@ -54,7 +55,26 @@ class TestWriting:
         before = {path: path.read_bytes() for path in session_files(tmp_path)}
         write(tmp_path, 10)
         assert all(path.read_bytes() == content for path, content in before.items())
-        assert check_session(tmp_path).runs == 2
+        assert len(check_session(tmp_path).runs) == 2
+
+    def test_the_check_tells_how_each_run_ended(self, tmp_path):
+        ends = (
+            [STATE],
+            [replace(STATUS, trouble="the disk is full"), STATE],
+            [STATE, replace(STATUS, trouble="stopped")],
+        )
+        for messages in ends:
+            with SessionLog(tmp_path) as log:
+                encoder = Encoder()
+                for message in messages:
+                    log.write(encoder.frame(message, 0.0))
+        report = check_session(tmp_path)
+        assert sorted(report.runs.values()) == ["", "", "stopped"]  # a word amid the run was not its last
+        said = [line for line in report.lines() if line.startswith("run ")]
+        assert sorted(line.partition(": ")[2] for line in said) == [
+            "its last word is: stopped",
+            *["no last word: it was killed, or runs still"] * 2,
+        ]
 
     def test_what_is_taken_is_on_disk_within_a_second_without_closing(self, tmp_path):
         encoder = Encoder()

@@ -61,6 +61,18 @@ class TestFinding:
         assert name in [stream.name for stream in visible_streams(0.8)]
         del sender
 
+    def test_another_case_is_pointed_out(self):
+        name = lsl.name()
+        sender = lsl.outlet(name)
+        lsl.seen(name)
+        for wanted in (name.swapcase(), f"name={name.swapcase()}"):
+            with pytest.raises(SourceError, match=f"did you mean '{name}'"):
+                find_stream(wanted, 1.2)
+        with pytest.raises(SourceError) as error:
+            find_stream("nobody", 1.2)
+        assert "did you mean" not in str(error.value)
+        del sender
+
     def test_texts_are_no_eeg(self):
         name = lsl.name()
         sender = lsl.outlet(name, ("text",), 0.0, form="string")
