@@ -149,5 +149,5 @@ def _chunk_size(text: str | None) -> int | Literal["random"] | None:
     if text is None or text == "random":
         return text  # type: ignore[return-value]
     if not text.isdigit() or int(text) < 1:
-        raise ConfigError(f"--chunk {text!r} is neither a number of samples nor 'random'")
+        raise ConfigError(f"--chunk {text!r} is neither a number of samples from 1 on nor 'random'")
     return int(text)

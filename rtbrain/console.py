@@ -132,7 +132,8 @@ def show_inspection(found: Inspection) -> None:
     rows.add_row("duration", f"{found.duration_s:.2f} s")
     rows.add_row("channels", f"{len(found.channels)}: {' '.join(found.channels)}")
     rows.add_row("10-05 names", f"{len(found.scalp)}: {' '.join(found.scalp)}")
-    rows.add_row("unit", f"{found.unit}; the amplitude fits {' or '.join(found.fitting_units) or 'none'}")
+    read = "V (as read: whatever unit the file has is converted)" if found.unit == "V" else found.unit
+    rows.add_row("unit", f"{read}; the amplitude fits {' or '.join(found.fitting_units) or 'none'}")
     rows.add_row("amplitude", f"{amplitude} (median standard deviation within a second)")
     counts = {name: n for name, n in found.continuity.items() if n and name != "received"}
     rows.add_row("continuity", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items()) or "no gaps")

@@ -165,6 +165,8 @@ def load_bundle(folder: str | Path) -> Bundle:
         why = f"{folder} is no bundle: {CARD} cannot be read ({error.strerror})"
         if inside := sorted(path.parent.name for path in folder.glob(f"*/{CARD}")):
             raise BundleError(f"{why}; it holds the bundles {', '.join(inside)}: name one of them") from error
+        if (folder / template_folder.NPZ).is_file() and not (folder / DECODER).exists():
+            remedy = "it holds templates alone; a decoder, with templates of its own, is made by `rtbrain train`"
         raise BundleError(f"{why}; {remedy}") from error
     try:
         values = json.loads(content)

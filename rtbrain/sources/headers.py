@@ -61,7 +61,7 @@ def read_edf_header(path: Path, kind: str) -> EdfHeader:
             if len(head) < 256:
                 raise ValueError(f"it has {len(head)} bytes, and the header alone has more than 256")
             if not head.startswith(_BEGINNINGS[kind]):
-                raise ValueError(f"it does not begin as one ({_BEGINNINGS[kind].hex(' ')} in bytes)")
+                raise ValueError(f"it begins with {head[:8]!r}, not with {_BEGINNINGS[kind]!r}")
             first_byte, promised = _whole(head[184:192]), _whole(head[236:244])
             record_s, n_signals = float(head[244:252].rstrip(b"\x00")), _whole(head[252:256])
             table = file.read(256 * n_signals)

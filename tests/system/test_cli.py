@@ -184,7 +184,7 @@ class TestTokenize:
 
     def test_bad_chunk(self, recordings: Path, fitted: Path, tmp_path: Path) -> None:
         args = ("tokenize", recordings / "rest0.edf", "--templates", fitted, "--out", tmp_path / "x.tsv", "--chunk")
-        assert "neither a number of samples nor 'random'" in refused(*args, "0")
+        assert "neither a number of samples from 1 on nor 'random'" in refused(*args, "0")
 
     def test_a_dead_recording_is_refused(self, fitted: Path, tmp_path: Path) -> None:
         channels = Synthetic(SyntheticSettings()).info.channels

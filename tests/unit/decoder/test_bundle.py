@@ -93,6 +93,10 @@ def test_a_damaged_card_is_named(folder: Path) -> None:
     (folder / CARD).unlink()
     with pytest.raises(BundleError, match=r"is no bundle: bundle\.json cannot be read .* restore the folder"):
         load_bundle(folder)
+    for name in ("decoder.onnx", "step.onnx"):
+        (folder / name).unlink()
+    with pytest.raises(BundleError, match=r"is no bundle: .* holds templates alone"):
+        load_bundle(folder)
     (folder / "one").mkdir()
     (folder / "one" / CARD).write_text(whole)
     with pytest.raises(BundleError, match="it holds the bundles one: name one of them"):
