@@ -2,16 +2,12 @@
 
 import csv
 import json
-import signal
-import subprocess
-import sys
 from html import escape
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.killing import kill_when
 from tests.system.reports import check_page
 from tests.system.test_cli import invoke, refused
 from tests.unit.training.evaluation_cases import files_of, write_people
@@ -137,16 +133,8 @@ def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Pa
     args = [command(lab, out, "--no-report", methods=f"{METHODS},paper-text") for out in (whole, killed)]
     assert invoke(*args[0]).exit_code == 0
     assert not list(whole.glob("*.html"))
-    run = [sys.executable, "-m", "rtbrain", *map(str, args[1])]
-    process = subprocess.Popen(run, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    started = monotonic()
-    try:
-        # In the middle of the first fold: the answers of all but its network are there, and that one learns.
-        while process.poll() is None and len(files_of(killed)) < 4 and monotonic() - started < 120:
-            sleep(0.005)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    # In the middle of the first fold: the answers of all but its network are there, and that one learns.
+    kill_when(lambda: len(files_of(killed)) >= 4, "-m", "rtbrain", *args[1])
     kept = files_of(killed)
     assert 3 < len(kept) < 10, "it was not in the middle"
     assert not (killed / "lab-group-raw-strict.json").exists()

@@ -1,12 +1,7 @@
 """From a data set to a bundle by the command that a person would type, also when it is killed on the way."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from html import escape
 from pathlib import Path
 
@@ -22,7 +17,7 @@ from rtbrain.simulation.writing_order import Order
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
 from rtbrain.training.corpus_cache import program
 from rtbrain.training.datasets import SIMULATED
-from tests.conftest import ROOT
+from tests.killing import kill_when
 from tests.recording_writers import write_edf
 from tests.system.reports import check_page
 from tests.system.test_cli import invoke, refused
@@ -194,18 +189,7 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, tmp_path: Pat
     more = ("--preset", "paper-text", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report")
     args = command(folder, out, *more)
     checkpoint = out.with_name("again.training") / "paper-text.checkpoint"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "rtbrain", *args], cwd=ROOT, env=environment)
-    try:
-        limit = time.monotonic() + 200
-        while not checkpoint.exists():
-            assert process.poll() is None, "it ended before its first checkpoint"
-            assert time.monotonic() < limit
-            time.sleep(0.01)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert process.returncode == -signal.SIGKILL
+    kill_when(checkpoint.exists, "-m", "rtbrain", *args)
     assert not out.exists()
     assert invoke(*args).exit_code == 0
     assert invoke(*command(folder, tmp_path / "whole", *more)).exit_code == 0

@@ -1,10 +1,5 @@
 """Training: it learns, it repeats itself bit for bit, also after a kill, and it refuses what would deceive."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +15,7 @@ from rtbrain.training.fit_settings import settings_for
 from rtbrain.training.model import BrainToken
 from rtbrain.training.model_settings import preset
 from rtbrain.training.run import Run, pick_device
-from tests.conftest import ROOT
+from tests.killing import kill_when
 from tests.unit.training.fit_cases import piece, small, trials
 
 TRAIN, VALIDATION = trials(range(12)), trials(range(20, 24))
@@ -237,18 +232,7 @@ class TestCheckpoint:
             "from tests.unit.training.test_fit import *\n"
             "train_model(TRAIN, VALIDATION, small(epochs=12), 1, Path(sys.argv[1]), lambda report: time.sleep(0.3))\n"
         )
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen([sys.executable, "-c", script, str(path)], cwd=ROOT, env=environment)
-        try:
-            limit = time.monotonic() + 120
-            while not path.exists():
-                assert process.poll() is None, "it ended before its first checkpoint"
-                assert time.monotonic() < limit
-                time.sleep(0.05)
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        assert process.returncode == -signal.SIGKILL
+        kill_when(path.exists, "-c", script, path)
         epochs: list[int] = []
         again = train_model(TRAIN, VALIDATION, small(epochs=12), 1, path, lambda report: epochs.append(report.epoch))
         assert 1 < epochs[0] <= 12
