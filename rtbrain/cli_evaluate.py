@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--adaptation",
     type=Choice(["none", "inductive", "transductive"]),
     help="To people: not, between those learnt from, or to the tested ones without labels; never mixed in one table."
-    "  [default: none; inductive for ablations]",
+    "  [default: none; transductive, as in the paper, for ablations]",
 )
 @click.option("--probes", is_flag=True, help="Give test recordings the filters and lines of others; count flips.")
 @click.option(
@@ -98,6 +98,12 @@ def evaluate(
             return
     if not datasets:
         raise ConfigError("which data set is to be evaluated? Give --dataset, such as --dataset mdd --root data/mdd")
+    asked = {"--ablations": ablations, "--transfer": transfer, "--contexts": contexts is not None}
+    if sum(asked.values()) > 1:
+        several = " and ".join(name for name, on in asked.items() if on)
+        raise ConfigError(f"{several} are tables of their own; ask for one of them")
+    if probes and (transfer or contexts is not None):
+        raise ConfigError("--probes belong to the table of methods; leave out --transfer and --contexts")
     check_folder(out)
     from rtbrain.training.evaluate_command import EvaluateOrder, open_sets
 
@@ -126,14 +132,15 @@ def evaluate(
 
 def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, transfer: bool) -> list[Method]:
     from rtbrain.training.methods import ablations, methods_named
+    from rtbrain.training.paper_figures import OWN_MODELS
     from rtbrain.training.transfer import USUAL
 
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
-    if ablated and transfer:
-        raise ConfigError("ablations and transfer are two tables; ask for one of them")
     if ablated:
-        return ablations(asked, adaptation or "inductive")
-    return methods_named(asked or (USUAL if transfer else ()), adaptation or "none")
+        return ablations(asked, adaptation or "transductive")
+    if transfer and not asked:
+        asked = [name for name in USUAL if adaptation in (None, "none") or name in OWN_MODELS]
+    return methods_named(asked, adaptation or "none")
 
 
 def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> None:

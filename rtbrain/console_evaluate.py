@@ -7,8 +7,7 @@ from rich.markup import escape
 from rtbrain.console import console, table
 from rtbrain.training.complexity import NOTE, PAPER, SAVED, T_PAPER, Complexity
 from rtbrain.training.contexts import ContextReport
-from rtbrain.training.evaluate_table import Evaluation, paper_figure
-from rtbrain.training.methods import REFERENCES
+from rtbrain.training.evaluate_table import Evaluation, compared_with, paper_figure
 from rtbrain.training.metrics import Difference, Interval
 from rtbrain.training.paper_figures import PAPER_NOTE
 from rtbrain.training.report_contexts import context_cells
@@ -65,7 +64,7 @@ def _flips(counted: tuple[int, int] | None) -> str:
 
 
 def _show_differences(found: Evaluation) -> None:
-    references = [name for name in REFERENCES if any(name in row.against for row in found.rows)]
+    references = compared_with(found)
     if not references:
         return
     rows = table(

@@ -113,11 +113,14 @@ def complexity_table(n: int = T_PAPER) -> list[Complexity]:
     for name, savings in (("paper-table", False), ("paper-text", False), ("paper-table", True), ("paper-text", True)):
         rows.append(_row(name, preset(name, states, n_classes), n, savings))
     (need,), bands = METHODS["rtbrain"].needs, with_bands(Recipe()).bands
-    rows.append(_row("rtbrain", preset("rtbrain", (need.n_states or STATES,) * len(bands), n_classes), n, True))
-    return rows
+    ours = preset("rtbrain", (need.n_states or STATES,) * len(bands), n_classes)
+    return rows + [_row("rtbrain", ours, n, savings) for savings in (False, True)]
 
 
 def _row(name: str, settings: ModelSettings, n: int, savings: bool) -> Complexity:
-    about = f"{len(settings.states)} bands of {settings.states[0]} states" if len(settings.states) > 1 else ""
+    about = ""
+    if len(settings.states) > 1:
+        several = "which make several times the tokens of one"
+        about = f"{len(settings.states)} bands of {settings.states[0]} states, {several}"
     flops = brain_token_flops(settings, n, savings)
     return Complexity(name, n_parameters(BrainToken(settings)), flops, savings, about)

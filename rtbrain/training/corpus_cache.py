@@ -52,7 +52,7 @@ def trial_keys(made_with: Mapping[str, Any], made_by: tuple[str, ...] = ()) -> C
     shared = {"format": FORMAT, "program": program(), "made_by": text_hash(made_by), **made_with}
 
     def key(trial: Trial, content: Sequence[str]) -> str:
-        own = {"trial": trial.name, "content": list(content), "opened": _opened(trial.open, trial)}
+        own = {"trial": trial.name, "content": list(content), "opened": how_opened(trial)}
         return hashlib.sha256(json.dumps(shared | own, sort_keys=True).encode()).hexdigest()
 
     return key
@@ -85,8 +85,12 @@ def _version(package: str) -> str:
         return "none"
 
 
-def _opened(value: Any, trial: Trial) -> Any:
+def how_opened(trial: Trial) -> Any:
     """Return in plain values how a trial is opened (interval, crop, channels), wherever its files lie."""
+    return _opened(trial.open, trial)
+
+
+def _opened(value: Any, trial: Trial) -> Any:
     if isinstance(value, partial):
         return [_opened(part, trial) for part in (value.func, value.args, value.keywords)]
     if isinstance(value, Path):

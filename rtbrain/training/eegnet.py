@@ -1,6 +1,7 @@
 """EEGNet (Lawhern et al. 2018, arXiv 1611.08024), from the paper: a network on the samples instead of tokens.
 
-EEGNet-8,2: eight temporal filters of half a second, two spatial filters of each, and a separable convolution.
+EEGNet-8,2: eight temporal filters of half a second, two spatial filters of each, and a separable convolution; a quarter
+is dropped in training, as the paper does for people who were not learnt from.
 """
 
 import torch
@@ -15,7 +16,7 @@ _LARGEST_SPATIAL, _LARGEST_DENSE = 1.0, 0.25
 class EEGNet(nn.Module):
     """Classes from windows (B, channels, samples) at about 128 Hz."""
 
-    def __init__(self, n_channels: int, n_samples: int, n_classes: int, dropout: float = 0.5) -> None:
+    def __init__(self, n_channels: int, n_samples: int, n_classes: int, dropout: float = 0.25) -> None:
         super().__init__()
         spatial = TEMPORAL * DEPTH
         self.temporal = nn.Conv2d(1, TEMPORAL, (1, 64), bias=False)

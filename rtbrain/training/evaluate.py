@@ -12,7 +12,7 @@ from rtbrain.errors import ConfigError, SourceError
 from rtbrain.fitting import common_channels
 from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe
-from rtbrain.training.corpus_cache import text_hash
+from rtbrain.training.corpus_cache import how_opened, text_hash
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import choose, find_root
 from rtbrain.training.datasets.identical import content_hash
@@ -81,7 +81,7 @@ class Plan:
     def rests_on(self, seed: int, fold: Fold) -> dict[str, Any]:
         """Return what a fold's answers rest on besides the method and the program, as plain values."""
         trials = [
-            (trial.name, trial.subject, trial.label, trial.length_s, self.content[trial.name])
+            (trial.name, trial.subject, trial.label, trial.length_s, self.content[trial.name], how_opened(trial))
             for trial in sorted(self.chosen.trials, key=lambda trial: trial.name)
         ]
         return {
@@ -101,7 +101,7 @@ class Plan:
     def question(self) -> str:
         """What is asked, whatever the recordings and the program answer; tables of two questions share no file."""
         whole = described(self.config)
-        about = [self.task, {name: value for name, value in whole.items() if name not in ("obtain", "layout")}]
+        about = [self.task, {name: value for name, value in whole.items() if name not in ("obtain", "layout", "root")}]
         asked = ([described(method) for method in self.methods], described(self.config.protocol), self.optimistic)
         often = (self.n_seeds, self.probed, self.once)
         return hashlib.sha256(json.dumps([about, asked, often], sort_keys=True).encode()).hexdigest()

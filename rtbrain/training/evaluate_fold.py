@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rtbrain.errors import SourceError
 from rtbrain.fitting import PeakSettings
 from rtbrain.messages import FloatArray
 from rtbrain.microstates.fit import FitSettings
@@ -143,8 +142,7 @@ class FoldData:
 
             def tokenizer(job: Job) -> Tokenized:
                 cache = self._job.cache
-                if tuple(file.sha256 for file in job.files) != cache.content[job.name]:
-                    raise SourceError("its files were changed while the evaluation ran; run it again")
+                cache.check(job.name, tuple(file.sha256 for file in job.files))
                 cleaned = cache.cleaned(self._trials[job.name], recipe)
                 return tokenize(job.open(), templates) if cleaned is None else tokenize_cleaned(cleaned, templates)
 

@@ -22,6 +22,10 @@ from rtbrain.training.table_files import stem_in, write_table
 OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates, and choose the epoch of networks)"
 """Stands wherever such figures are printed."""
 
+WHOLE = "whole"
+"""What a model without one of its parts is compared with."""
+COMPARED = (*REFERENCES, WHOLE)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -30,7 +34,7 @@ class Row:
     method: str
     scores: Scores
     against: dict[str, Difference]
-    """Differences to the reference methods, by their names; empty for a reference itself."""
+    """Differences to the reference methods, by their names, and of a model without a part to the `whole` one."""
     over_time: dict[str, tuple[float, Interval]]
     """Accuracy by the seconds of EEG seen, or `all`."""
     by_fold: dict[str, float]
@@ -89,6 +93,9 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
     rows = []
     for name, own in answered.items():
         against = {ref: _compared(own, answered[ref]) for ref in REFERENCES if ref in answered and ref != name}
+        whole = next((each for each in answered if name not in METHODS and name.startswith(f"{each}-")), None)
+        if whole is not None:
+            against[WHOLE] = _compared(own, answered[whole])
         over_time = {}
         for seconds in (*(f"{each:g}" for each in planned.seconds), "all"):
             at = score(_answered(answers, name, seconds))
@@ -187,17 +194,23 @@ def _not_probed(answers: Sequence[Answers], method: str) -> tuple[str, ...]:
     return tuple(f"{kind} not exchanged in {len(why)} folds ({why[0]})" for kind, why in lacking.items())
 
 
+def compared_with(found: Evaluation) -> list[str]:
+    """Return what rows of a table are compared with."""
+    return [name for name in COMPARED if any(name in row.against for row in found.rows)]
+
+
 def paper_figure(found: Evaluation, method: str) -> float | None:
     """Return the paper's accuracy of a method, or of its own model without one of its parts, between 0 and 1.
 
     The paper's model adapts to the tested people: one that does not stands beside the paper's own without adaptation,
-    and of one that lacks another part as well the paper has none.
+    and of one that adapts in another way, or lacks another part as well, the paper has none.
     """
     model, part = next(((own, method[len(own) + 1 :]) for own in OWN_MODELS if method.startswith(own)), ("", ""))
-    adapts = found.adaptation != "none"
-    if part:
-        percent = paper_ablation(found.dataset, found.task, part) if adapts else None
-    elif model and not adapts:
+    if model and found.adaptation == "inductive":
+        percent = None
+    elif part:
+        percent = paper_ablation(found.dataset, found.task, part) if found.adaptation == "transductive" else None
+    elif model and found.adaptation == "none":
         percent = paper_ablation(found.dataset, found.task, "no-adaptation")
     else:
         percent = paper_accuracy(found.dataset, found.task, method)
@@ -220,7 +233,7 @@ def write_evaluation(found: Evaluation, folder: Path) -> tuple[Path, Path]:
 def _tsv(found: Evaluation) -> str:
     lengths = list(found.rows[0].over_time)
     header = ["method", "accuracy", "low", "high", "balanced", "balanced_low", "balanced_high", "auc", "calibration"]
-    for reference in REFERENCES:
+    for reference in COMPARED:
         header += [f"to_{reference}", f"to_{reference}_low", f"to_{reference}_high", f"to_{reference}_p"]
     header += [f"accuracy_{seconds}_s" if seconds != "all" else "accuracy_all" for seconds in lengths]
     lines = [
@@ -231,7 +244,7 @@ def _tsv(found: Evaluation) -> str:
         numbers = [own.accuracy, *own.accuracy_interval, own.balanced, *own.balanced_interval]
         numbers += [own.auc, own.calibration_error]
         cells = [f"{number:.4f}" for number in numbers]
-        for reference in REFERENCES:
+        for reference in COMPARED:
             gap = row.against.get(reference)
             cells += ["n/a"] * 4 if gap is None else [f"{x:.4f}" for x in (gap.accuracy, *gap.interval, gap.p)]
         cells += [f"{row.over_time[seconds][0]:.4f}" for seconds in lengths]

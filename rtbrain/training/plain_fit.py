@@ -1,7 +1,8 @@
 """Training of the networks that ours is compared with: the usual loop, the epoch chosen on validation people.
 
 Adam, class weights or the task's focal loss, and where asked for the alignment of training and tested people by a
-domain adversary (DANN) or by covariances (Deep CORAL). None of our own model's tricks: these are others' methods.
+domain adversary (DANN) or by covariances (Deep CORAL). None of our own model's tricks: these are others' methods. But
+they have as many epochs as ours from random weights, and epochs are judged as ours are.
 """
 
 import math
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from rtbrain.errors import ConfigError
 from rtbrain.training.asking import answers
 from rtbrain.training.batches import TokenSequence
-from rtbrain.training.calibrate import even_weights, log_loss
+from rtbrain.training.calibrate import calibrated_loss, even_weights
 from rtbrain.training.losses import Adversary, coral_loss, cross_entropy, focal_loss, reversal_strength
 
 Batches = Callable[[np.random.Generator], Iterator[tuple[Tensor, Sequence[int]]]]
@@ -68,7 +69,8 @@ def validation_loss(model: nn.Module, validation: Sequence[TokenSequence], conte
     """Return the loss of the answers about whole trials; classes weigh the same, and so do the people of a class."""
     logits, rows = answers(model, validation, context_s)
     labels = np.array([each.label for each in validation])[rows]
-    return log_loss(logits, labels, even_weights([validation[row].person for row in rows], labels))
+    people = [validation[row].person for row in rows]
+    return calibrated_loss(logits, labels, even_weights(people, labels), len(set(people)))
 
 
 def train_plain(

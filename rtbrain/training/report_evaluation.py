@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rtbrain.training.evaluate_table import Evaluation, Row, evaluation_stem, paper_figure
+from rtbrain.training.evaluate_table import Evaluation, Row, compared_with, evaluation_stem, paper_figure
 from rtbrain.training.exhibit import Exhibit
-from rtbrain.training.methods import REFERENCES
 from rtbrain.training.metrics import Difference, Interval
 from rtbrain.training.paper_figures import PAPER_NOTE, paper_accuracy
 from rtbrain.training.report_figures import confusion_figure, over_time_figure, reliability_figure
@@ -86,7 +85,7 @@ def _add_accuracy(page: Page, found: Evaluation) -> None:
 
 
 def _add_differences(page: Page, found: Evaluation) -> None:
-    references = [name for name in REFERENCES if any(name in row.against for row in found.rows)]
+    references = compared_with(found)
     if not references:
         return
     page.section("Differences on the same people", "Paired, with 95 % intervals; p by tossing the sign of each person.")

@@ -15,7 +15,7 @@ from rtbrain.messages import FloatArray, IntArray
 from rtbrain.tokens.inputs import Inputs
 from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
-from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
+from rtbrain.training.calibrate import calibrated_loss, even_weights
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import point_at_classes, read_classes, weigh_tokens
 from rtbrain.training.head_start_pairs import detect_pairs, quiet_attributes
@@ -87,7 +87,7 @@ class Run:
         return spread
 
     def begin(self) -> None:
-        """Give the model its head start, if it has one, and look at the validation people: that may be the best."""
+        """Give the model its head start, which may be the best already, if it has one; look at validation people."""
         if self._settings.head_start:
             self._give_head_start()
         self.start = self._validate()
@@ -115,7 +115,12 @@ class Run:
     @property
     def waited(self) -> int:
         """Epochs without a better one; those in which steps still grow to their full size do not count."""
-        return self.epoch - max(self.best_epoch, math.ceil(_WARM_UP * self._settings.epochs))
+        return self.epoch - max(self.best_epoch, self._warm_up)
+
+    @property
+    def _warm_up(self) -> int:
+        """Epochs in which steps grow to their full size."""
+        return math.ceil(_WARM_UP * self._settings.epochs)
 
     def _told(self, batches: Sequence[Batch]) -> tuple[IntArray, list[str]]:
         """Return class and person of every crop."""
@@ -144,17 +149,16 @@ class Run:
     def _validate(self) -> dict[str, float]:
         """Return how the averaged weights do on validation people, and keep the best.
 
-        The loss is that at the best temperature: focal loss and smoothed labels leave a model less sure than it could
-        be, which the temperature puts right in the end, and an epoch is not to be judged by it.
+        Random weights, and what small first steps make of them, are no answer: a model that tells nothing may have the
+        smallest loss of all where few people are learnt from, and would stand for one that was trained.
         """
         settings = self._settings
         logits, rows = answers(self._average, self._validation, settings.context_s)
         labels = np.array([each.label for each in self._validation])[rows]
         weights = even_weights([self._validation[row].person for row in rows], labels)
-        temperature = fit_temperature(logits, labels, weights, len({each.person for each in self._validation}))
-        loss = log_loss(logits, labels, weights, temperature)
+        loss = calibrated_loss(logits, labels, weights, len({each.person for each in self._validation}))
         accuracy = float(weights @ (logits.argmax(1) == labels))
-        if loss < self._best_loss:
+        if loss < self._best_loss and (settings.head_start or self.epoch >= self._warm_up):
             self._best_loss, self.best_epoch = loss, self.epoch
             self._best = deepcopy(self._average.state_dict())
         return {"validation_loss": loss, "accuracy": accuracy}

@@ -8,7 +8,7 @@ from typing import Any
 from rtbrain import __version__
 from rtbrain.training.evaluate_table import Evaluation
 from rtbrain.training.metrics import Interval
-from rtbrain.training.paper_figures import paper_transfer
+from rtbrain.training.paper_figures import OWN_MODELS, paper_transfer
 from rtbrain.training.table_files import stem_in, write_table
 
 
@@ -70,7 +70,8 @@ def cells_of(found: Evaluation, source: str) -> list[Cell]:
     """Return the cells of an evaluation that was run with the templates of a data set."""
     made = []
     for row in found.rows:
-        paper = paper_transfer(found.dataset, found.task, source)
+        same = row.method in OWN_MODELS and found.adaptation == "transductive"  # as the paper's model
+        paper = paper_transfer(found.dataset, found.task, source) if same else None
         made.append(
             Cell(
                 target=found.dataset,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rtbrain.errors import SourceError
 from rtbrain.fitting import about, peak_maps
 from rtbrain.messages import FloatArray
 from rtbrain.pipeline import Recipe
@@ -18,6 +19,7 @@ from rtbrain.tokenizing import Cleaned, clean
 from rtbrain.training.band_powers import Powers, band_powers
 from rtbrain.training.conditioned import Conditioned, conditioned
 from rtbrain.training.corpus_cache import trial_keys
+from rtbrain.training.datasets.identical import content_hash
 from rtbrain.training.trials import Trial
 from rtbrain.writing import replacing
 
@@ -102,6 +104,13 @@ class TrialCache:
             _memory.trials[key] = clean(source, recipe)
         return _memory.trials[key]
 
+    def check(self, name: str, content: tuple[str, ...]) -> None:
+        """Refuse a trial whose files are not those that the evaluation began with, on this machine or another."""
+        if content != self.content[name]:
+            raise SourceError(
+                "its files are not those that the evaluation began with; leave them alone, and run it again"
+            )
+
     def _kept(self, trial: Trial, recipe: Recipe, what: str, measure: Callable[[], Arrays]) -> Arrays:
         made_by = MADE_BY[what.partition("-")[0]]
         key = trial_keys({"what": what, "recipe": recipe.to_dict()}, made_by)(trial, self.content[trial.name])
@@ -109,6 +118,7 @@ class TrialCache:
         found = _read(path, key)
         if found is None:
             with about(trial.name):
+                self.check(trial.name, tuple(map(content_hash, trial.files)))
                 found = measure()
             self.folder.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary, temporary.open("wb") as file:

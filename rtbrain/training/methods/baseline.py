@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rtbrain.training.dataset_config import PaperSettings, Schedule
+from rtbrain.training.fit_settings import LONGER
 from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
 from rtbrain.training.methods.networks import FittedNetwork, Reader, states_of
 
@@ -23,7 +24,7 @@ _SPARE = 0.8  # so that a stretch with more tokens than usual is not cut short
 
 @dataclass(frozen=True)
 class Baseline:
-    """A network of `rtbrain.training.baselines`, trained by the usual loop."""
+    """A network of `rtbrain.training.baselines`, trained by the usual loop, as long as ours from random weights."""
 
     name: str
     need: TokenNeed
@@ -47,7 +48,7 @@ class Baseline:
     @property
     def program(self) -> tuple[str, ...]:
         """Return the files that decide its answers."""
-        own = ("methods/baseline", "methods/networks", "baselines", "plain_fit", "losses", "model")
+        own = ("methods/baseline", "methods/networks", "baselines", "plain_fit", "losses", "model", "model_settings")
         loop = ("fit", "fit_settings", "batches", "asking", "calibrate", "task_model")
         return (*(f"training/{name}.py" for name in (*own, *loop)), "decoder/bundle.py")
 
@@ -67,8 +68,8 @@ class Baseline:
         known, held = [read(example) for example in train], [read(example) for example in validation]
         context_s = self._context(known)
         settings = PlainSettings(
-            epochs=self.schedule.epochs,
-            patience=self.schedule.patience,
+            epochs=LONGER * self.schedule.epochs,
+            patience=LONGER * self.schedule.patience,
             learning_rate=self.schedule.learning_rate,
             # By the data's own frequencies, as the paper's model in the same table (see fit_settings.settings_for).
             weights=self.paper.alpha or class_weights([each.label for each in known], classes),

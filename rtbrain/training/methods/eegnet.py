@@ -12,6 +12,7 @@ from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray
 from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import PaperSettings, Schedule
+from rtbrain.training.fit_settings import LONGER
 from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
 from rtbrain.training.methods.networks import FittedNetwork
 
@@ -44,13 +45,13 @@ class EEGNetMethod:
     def program(self) -> tuple[str, ...]:
         """Return the files that decide its answers."""
         own = ("methods/eegnet", "methods/networks", "eegnet", "conditioned", "plain_fit", "losses", "calibrate")
-        return tuple(f"training/{name}.py" for name in own)
+        return (*(f"training/{name}.py" for name in (*own, "fit_settings")), "decoder/bundle.py")
 
     def fit(
         self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
     ) -> Fitted:
         """Train on windows; the epoch and the temperature rest on validation people."""
-        from rtbrain.training.calibrate import even_weights, fit_temperature, log_loss
+        from rtbrain.training.calibrate import calibrated_loss, even_weights, fit_temperature
         from rtbrain.training.eegnet import EEGNet
         from rtbrain.training.losses import class_weights
         from rtbrain.training.plain_fit import PlainSettings, seeded, train_plain
@@ -62,8 +63,8 @@ class EEGNetMethod:
         size = _usual_size(known)
         crops = _Crops(known, labels, size, self.paper.batch)
         settings = PlainSettings(
-            epochs=self.schedule.epochs,
-            patience=self.schedule.patience,
+            epochs=LONGER * self.schedule.epochs,
+            patience=LONGER * self.schedule.patience,
             learning_rate=self.schedule.learning_rate,
             weights=class_weights(labels, classes),
         )
@@ -72,7 +73,7 @@ class EEGNetMethod:
             model = EEGNet(known[0].data.shape[1], WINDOW, classes)
 
             def loss(own: "nn.Module") -> float:
-                return log_loss(_logits(own, held), np.array(truth), weights)
+                return calibrated_loss(_logits(own, held), np.array(truth), weights, len(set(people)))
 
             epoch = train_plain(model, crops.epoch, loss, settings, np.random.default_rng(seed))
             temperature = fit_temperature(_logits(model, held), np.array(truth), weights, len(set(people)))

@@ -9,6 +9,7 @@ import pytest
 
 from rtbrain.errors import ConfigError, LeakError, SourceError
 from rtbrain.messages import FloatArray
+from rtbrain.training.dataset_config import Crop
 from rtbrain.training.evaluate import evaluate, fold_jobs, unharmonised
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers, run_fold
 from rtbrain.training.evaluate_store import Slot, load_answers
@@ -51,6 +52,28 @@ def test_every_trial_is_tested_once_with_every_seed(people: Path, tmp_path: Path
     deals = {frozenset(each.trials for each in found if each.seed == seed) for seed in range(3)}
     assert len(deals) > 1, "another seed deals people out anew"
     assert set(found[0].probabilities) == {"all", "10"}
+
+
+def test_other_seconds_of_the_same_files_are_another_question(people: Path, tmp_path: Path) -> None:
+    keys = []
+    for start_s in (1.0, 1.5):
+        plan, _ = planned(people, "majority", config=replace(CONFIG, crop=Crop(12.0, start_s)))
+        assert {trial.length_s for trial in plan.chosen.trials} == {12.0}
+        seed, fold = next(plan.folds())
+        keys.append({**plan.rests_on(seed, fold), "crop": None})
+    assert keys[0] != keys[1], "as when the same crop is cut from trials whose onset was corrected"
+
+
+def test_recordings_that_change_meanwhile_are_refused_and_not_kept(tmp_path: Path) -> None:
+    people = write_people(tmp_path / "set")
+    job = first_job(people, tmp_path / "out", "band-power")
+    (one,) = (people / "sub-00" / "eeg").glob("*.edf")
+    content = one.read_bytes()
+    one.write_bytes(content[:-2] + b"ab")
+    with pytest.raises(SourceError, match="not those that the evaluation began with"):
+        method_answers(job, FoldData(job), job.todo[0][0])
+    one.write_bytes(content)
+    method_answers(job, FoldData(job), job.todo[0][0])
 
 
 def test_a_class_that_is_in_the_eeg_is_found(people: Path, done: Path) -> None:

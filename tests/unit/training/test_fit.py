@@ -139,6 +139,17 @@ def test_without_a_head_start_training_begins_with_random_weights_and_whole_step
     assert run.start["validation_loss"] > 0
 
 
+def test_random_weights_are_never_kept_however_little_they_err() -> None:
+    contrary = [replace(each, label=1 - each.label) for each in VALIDATION]  # who learns is wrong about these
+    for head_start in (True, False):
+        settings = small(epochs=20, head_start=head_start, learning_rate=3e-2)
+        made = train_model(TRAIN, contrary, settings, 3)
+        losses = [each["validation_loss"] for each in (made.start, *made.history)]
+        first = 0 if head_start else 3  # steps grow over 15 % of the epochs
+        assert made.best_epoch == first + int(np.argmin(losses[first:]))
+    assert min(losses[:3]) < min(losses[3:]), "the case that this is about"
+
+
 class TestAdversary:
     def test_inductive_has_a_domain_for_each_training_person(self):
         made = train_model(TRAIN, VALIDATION, small(epochs=2, adversary="inductive"))
