@@ -174,5 +174,8 @@ def test_sets_and_tables_that_do_not_go_together(lab: Path, tmp_path: Path) -> N
     own = ("evaluate", "--dataset", lab, "--out", tmp_path)
     assert "two or more" in refused(*own, "--transfer")
     assert "one of them" in refused(*own, "--transfer", "--ablations")
+    assert "one of them" in refused(*own, "--contexts", "mdd-ec", "--ablations")
+    assert "leave out --transfer" in refused(*own, "--transfer", "--probes")
+    assert "two or more" in refused(*own, "--transfer", "--adaptation", "transductive")  # its methods can adapt
     assert "never mixed" in refused(*own, "--methods", "band-power,dann")
     assert "has no parts to leave out" in refused(*own, "--ablations", "--methods", "cnn")

@@ -41,8 +41,7 @@ def test_the_table_has_own_and_foreign_templates(sets: list[Path], tmp_path: Pat
     found = json.loads((tmp_path / "transfer-strict.json").read_text())
     cells = {(cell["target"], cell["source"]): cell for cell in found["cells"]}
     assert set(cells) == {(a, b) for a in ("mdd", "nssi") for b in ("mdd", "nssi")}
-    assert cells["mdd", "nssi"]["paper"] == 0.96
-    assert cells["nssi", "mdd"]["paper"] == pytest.approx(0.8083)
+    assert {cell["paper"] for cell in cells.values()} == {None}, "the paper's are of its model, which adapts"
     assert {cell["task"] for cell in cells.values()} == {"ec", "b1"}
     assert "mdd, ec: nuisance alone:" in done.stdout
     page = (tmp_path / "transfer-strict.html").read_text()

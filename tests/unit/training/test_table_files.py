@@ -16,7 +16,7 @@ from rtbrain.training.methods import Method, ablations, methods_named
 from rtbrain.training.metrics import Scores
 from rtbrain.training.report_contexts import write_contexts
 from rtbrain.training.report_evaluation import write_report
-from rtbrain.training.transfer_table import TransferTable, write_transfer
+from rtbrain.training.transfer_table import TransferTable, cells_of, write_transfer
 from rtbrain.training.trials import Found
 
 from .nuisance.planted import CONFIG, people
@@ -86,6 +86,13 @@ def test_a_table_of_other_methods_is_kept_beside_the_first(tmp_path: Path) -> No
 def test_the_papers_figure_is_of_the_same_way_of_adaptation(method: str, adaptation: str, figure: float | None) -> None:
     found = replace(table("one", method, adaptation=adaptation), dataset="mdd", task="ec")
     assert paper_figure(found, method) == (None if figure is None else pytest.approx(figure))
+
+
+def test_the_papers_transfer_stands_beside_its_own_model_that_adapts_as_the_papers() -> None:
+    for adaptation, figure in (("transductive", 0.8083), ("none", None)):
+        found = table("one", "microstate-stats", "paper-text", adaptation=adaptation)
+        cells = cells_of(replace(found, dataset="nssi", task="b1"), "mdd")
+        assert [cell.paper for cell in cells] == [None, figure if figure is None else pytest.approx(figure)]
 
 
 def test_ablations_are_told_by_their_name(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import Schedule, load_dataset_config
 from rtbrain.training.evaluate import evaluate, fold_jobs, plan
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers
+from rtbrain.training.evaluate_table import WHOLE, compared_with, tabulate
 from rtbrain.training.fit_settings import LONGER, TrainSettings, settings_for
 from rtbrain.training.methods import (
     METHODS,
@@ -29,6 +30,7 @@ from rtbrain.training.methods import (
 )
 from rtbrain.training.methods.networks import BrainTokenMethod
 from rtbrain.training.model_settings import preset
+from rtbrain.training.nuisance import audit_task
 from tests.unit.training.evaluation_cases import CONFIG, found_in, write_people
 
 from .examples import example
@@ -187,9 +189,20 @@ class TestAblations:
             ablations(["cnn"])
 
     @pytest.mark.slow
-    def test_all_can_be_trained(self, people: Path, tmp_path: Path) -> None:
-        found = answered(people, tmp_path, ablations(["paper-text"]))
-        assert len({each.method for each in found}) == 7
+    def test_all_can_be_trained_and_are_compared_with_the_whole(self, people: Path, tmp_path: Path) -> None:
+        config, found = found_in(people, SHORT)
+        planned = plan(config, found, ablations(["paper-text"]))
+        made = tabulate(planned, evaluate(planned, found, tmp_path), audit_task(config, found))
+        rows = {row.method: row for row in made.rows}
+        assert len(rows) == 7
+        assert {name for name, row in rows.items() if WHOLE in row.against} == {
+            f"paper-text-{part}" for part in ("lsa-only", "stm-only", "no-interaction", "no-adaptation")
+        }
+        assert compared_with(made) == [WHOLE]
+        for row in made.rows:
+            if WHOLE in row.against:
+                gap = row.scores.accuracy - rows["paper-text"].scores.accuracy
+                assert row.against[WHOLE].accuracy == pytest.approx(gap)
 
 
 def test_the_papers_loss_is_what_its_models_are_trained_with() -> None:
