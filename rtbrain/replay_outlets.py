@@ -51,6 +51,8 @@ class Outlets:
         self._back: Disconnect | None = None
         """After which disconnection the present stream came; None for the first one."""
         self._eeg: Any = None
+        self.unheard = 0
+        """Samples whose time came while nobody listened."""
         self._open()
         texts = pylsl.StreamInfo(name + MARKERS, "Markers", 1, 0.0, "string", self.source_id + MARKERS)
         self._describe(texts)
@@ -80,10 +82,16 @@ class Outlets:
             self._open()
 
     def send(self, data: FloatArray, stamps_s: FloatArray) -> int:
-        """Send samples and return how many these were: none while the stream is away."""
+        """Send samples and return how many these were: none while the stream is away.
+
+        What nobody listens to is counted and not sent at all: somebody who comes at this very moment would hear it.
+        """
         if self._eeg is None or not len(data):
             return 0
-        self._eeg.push_chunk(data.take(self._picks, axis=1), stamps_s.tolist())
+        if self.heard():
+            self._eeg.push_chunk(data.take(self._picks, axis=1), stamps_s.tolist())
+        else:
+            self.unheard += len(data)
         return len(data)
 
     def mark(self, stamp_s: float, text: str) -> None:

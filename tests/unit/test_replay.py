@@ -167,6 +167,23 @@ class TestOverLsl:
         assert source.info == StreamInfo(250.0, NAMES, "uV")
         assert source.stream.speed == 20.0
 
+    def test_what_counts_as_unheard_reaches_nobody_who_comes_at_that_moment(self, monkeypatch):
+        name = lsl.name()
+        outlets = Outlets(StreamInfo(250.0, NAMES, "uV"), name, name, 1.0, 0.0)
+        try:
+            assert outlets.send(lsl.counting(0, 5), np.arange(5.0)) == 5
+            with LslSource(lsl.seen(name)) as source:
+                lsl.pull_until(source, outlets.heard)
+                with monkeypatch.context() as late:  # it came after the look, and before the samples
+                    late.setattr(outlets, "heard", lambda: False)
+                    assert outlets.send(lsl.counting(5, 5), 5 + np.arange(5.0)) == 5
+                outlets.send(lsl.counting(10, 5), 10 + np.arange(5.0))
+                items = lsl.pull_until(source, lambda: source.counts.received >= 5)
+            assert outlets.unheard == 10
+            assert np.array_equal(lsl.samples_of(items), lsl.counting(10, 5))
+        finally:
+            outlets.close()
+
     def test_stamps_say_when_the_sample_was_due(self):
         """At any speed the age is that of a chunk under way, not more: the description tells how to compute it."""
         ages = []
