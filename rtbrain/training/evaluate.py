@@ -157,7 +157,14 @@ def plan(
     known = {method.name for method in own}
     if unknown := [each for each in (*probed, *once) if each not in known]:
         raise ConfigError(f"{', '.join(unknown)} cannot be probed or run once: it is not among the methods of the plan")
-    if probed and config.protocol.split == "leave-one-stimulus-out":
+    by_stimulus = config.protocol.split == "leave-one-stimulus-out"
+    if optimistic and by_stimulus and (networks := [method.name for method in own if method.stops_early]):
+        raise ConfigError(
+            f"the protocol paper has the test fold choose the epoch of {', '.join(networks)}, and "
+            "leave-one-stimulus-out has the same people in it as in training; use --protocol strict, or a split by "
+            "subject"
+        )
+    if probed and by_stimulus:
         raise ConfigError(
             "probes give test recordings the filters and lines of other people, and leave-one-stimulus-out has the "
             "same people on both sides; leave the probes out, or choose a split by subject"

@@ -40,9 +40,10 @@ def write_report(
         "Share of the answers that are right against how sure the method was; on the dotted line it is as sure as it "
         "may be. Larger points stand for more answers. ECE is the calibration error.",
     )
+    _beside(page, found)
     page.figure(reliability_figure(scores), "reliability diagrams")
     _add_probes(page, found)
-    add_attention(page, found.looks)
+    add_attention(page, found.looks, found.label)
     add_exhibits(page, exhibits)
     _add_folds(page, found)
     seeds = ", ".join(map(str, found.seeds))
@@ -130,6 +131,7 @@ def _add_probes(page: Page, found: Evaluation) -> None:
         "Test recordings are given the filter, or the mains lines, of others. The brain in them stays the same, so an "
         "answer that flips was not about the brain. Asked of the first seed.",
     )
+    _beside(page, found)
     for why in lacking:
         page.text(why, "note")
     rows = []

@@ -37,8 +37,8 @@ def add_exhibits(page: Page, shown: Sequence[Exhibit]) -> None:
             page.figure(statistics_figure(each, band), f"statistics of band {band} by class")
 
 
-def add_attention(page: Page, shown: Sequence[Look]) -> None:
-    """Add where CLS looked."""
+def add_attention(page: Page, shown: Sequence[Look], label: str = "") -> None:
+    """Add where CLS looked, under what its accuracies are labelled with."""
     if not shown:
         return
     page.section(
@@ -46,6 +46,8 @@ def add_attention(page: Page, shown: Sequence[Look]) -> None:
         "How the model's CLS token divides its attention over the tokens of one trial, mean over heads. Attention "
         "shows what was read, not why the answer is what it is.",
     )
+    if label:
+        page.text(label, "warning")
     for each in shown:
         page.figure(attention_figure(each), f"attention of {each.method} over {each.attention.trial}")
 

@@ -9,7 +9,7 @@ import pytest
 
 from rtbrain.errors import ConfigError, LeakError, SourceError
 from rtbrain.messages import FloatArray
-from rtbrain.training.dataset_config import Crop
+from rtbrain.training.dataset_config import Crop, Protocol
 from rtbrain.training.evaluate import evaluate, fold_jobs, unharmonised
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers, run_fold
 from rtbrain.training.evaluate_store import Slot, load_answers
@@ -248,6 +248,12 @@ class TestPaper:
         answers(people, tmp_path, "majority", optimistic=True)
         assert not [each for each in answers(people, tmp_path, "majority") if each.optimistic]
         assert len(files_of(tmp_path)) == 4
+
+    def test_the_same_people_cannot_choose_the_epoch_and_be_learnt_from(self, people: Path) -> None:
+        stimuli = replace(CONFIG, protocol=Protocol("leave-one-stimulus-out"))
+        with pytest.raises(ConfigError, match=r"epoch of paper-text.*--protocol strict"):
+            planned(people, "majority", "paper-text", config=stimuli, optimistic=True)
+        planned(people, "majority", config=stimuli, optimistic=True)
 
 
 @pytest.mark.slow

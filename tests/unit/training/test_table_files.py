@@ -11,8 +11,9 @@ import pytest
 from rtbrain.training.contexts import ContextReport, ContextRow, _question
 from rtbrain.training.dataset_config import Crop, DatasetConfig
 from rtbrain.training.evaluate import Plan, plan
-from rtbrain.training.evaluate_table import Evaluation, Row, paper_figure, write_evaluation
+from rtbrain.training.evaluate_table import OPTIMISTIC, Evaluation, Look, Row, paper_figure, write_evaluation
 from rtbrain.training.methods import Method, ablations, methods_named
+from rtbrain.training.methods.base import Attention
 from rtbrain.training.metrics import Scores
 from rtbrain.training.report_contexts import write_contexts
 from rtbrain.training.report_evaluation import write_report
@@ -66,6 +67,15 @@ def test_a_table_of_other_methods_is_kept_beside_the_first(tmp_path: Path) -> No
         kept = json.loads((tmp_path / f"{stem}.json").read_text())
         assert [row["method"] for row in kept["rows"]] == methods
         assert ("band-power" in (tmp_path / f"{stem}.html").read_text()) == ("band-power" in methods)
+
+
+def test_what_is_optimistic_is_called_so_over_every_figure_of_the_report(tmp_path: Path) -> None:
+    look = Look("rtbrain", "a", Attention("one", (0.5, 1.5), ((0.4, 0.6),)))
+    found = replace(table("one", "rtbrain"), label=OPTIMISTIC, looks=(look,))
+    sections = write_report(found, tmp_path).read_text().split("<h2>")
+    shown = {each.split("<")[0]: OPTIMISTIC.split()[0] in each for each in sections if "<img" in each}
+    assert [name.split()[0] for name in shown] == ["Accuracy", "Confusion", "Reliability", "CLS"]
+    assert all(shown.values()), shown
 
 
 @pytest.mark.parametrize(
