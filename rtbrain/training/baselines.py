@@ -102,16 +102,19 @@ class Transformer(TokenBaseline):
         self.encoder = nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
 
     def pooled(self, h: Tensor, visible: Tensor) -> Tensor:
-        """Encode with sinusoidal positions, counted from 1 as in BrainToken."""
+        """Encode with sinusoidal positions, counted from 1 as in BrainToken.
+
+        One sequence at a time: padded to the longest of a batch, crops of training cost nearly twice as much.
+        """
         h = h + positions(h.shape[1] + 1, WIDTH)[1:].to(h)
-        mask = None if bool(visible.all()) else ~visible
         # The fast path of torch keeps all T x T weights of every head: gigabytes for a long recording.
         fast = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
         try:
-            return _mean(self.encoder(h, src_key_padding_mask=mask), visible)
+            encoded = [self.encoder(own[None, :n]).mean(1) for own, n in zip(h, visible.sum(1).tolist(), strict=True)]
         finally:
             torch.backends.mha.set_fastpath_enabled(fast)
+        return torch.cat(encoded)
 
 
 def dann(states: tuple[int, ...], n_classes: int, domains: int = 1) -> Transformer:

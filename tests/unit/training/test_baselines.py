@@ -6,7 +6,9 @@ from torch import nn
 from torch.nn.utils import rnn
 
 from rtbrain.errors import ConfigError
-from rtbrain.training.baselines import BASELINES, LSTM, WIDTH, baseline
+from rtbrain.tokens.inputs import PADDING
+from rtbrain.training.baselines import BASELINES, LSTM, WIDTH, Transformer, baseline
+from rtbrain.training.model import positions
 from tests.unit.training.model_cases import loss_after_training
 
 torch.set_num_threads(1)
@@ -48,6 +50,16 @@ def test_the_order_of_tokens_counts(name: str) -> None:
     model = baseline(name, STATES, 2).eval()
     ids = sequences([30], 30)
     assert (model(ids) - model(ids.sort().values)).abs().max() > 1e-4
+
+
+def test_the_transformer_is_torchs_encoder_over_a_padded_batch() -> None:
+    torch.manual_seed(0)
+    model, ids = baseline("transformer", STATES, 2).eval(), sequences([30, 4, 17], 30)
+    assert isinstance(model, Transformer)
+    there = ids != PADDING
+    padded = model.encoder(model.embedding(ids) + positions(31, WIDTH)[1:], src_key_padding_mask=~there)
+    mean = (padded * there[..., None]).sum(1) / there.sum(1, keepdim=True)
+    torch.testing.assert_close(model.features(ids), mean, rtol=0, atol=1e-5)
 
 
 def test_the_lstm_is_torchs_bidirectional_one_over_packed_sequences() -> None:
