@@ -37,10 +37,12 @@ PROGRAM = (
     "asking.py",
     "batches.py",
     "calibrate.py",
+    "stopping.py",
     "losses.py",
     "model.py",
     "fit_settings.py",
     "methods/linear.py",
+    "scaling.py",
 )
 """Files beside this one whose change makes other weights."""
 
@@ -121,7 +123,7 @@ def train_model(
     else:
         run.begin()
     began, first = time.monotonic(), run.epoch
-    while run.epoch < settings.epochs and run.waited < settings.patience:
+    while not run.over:
         run.train_epoch()
         if checkpoint is not None:
             save_checkpoint(checkpoint, key, run.state())

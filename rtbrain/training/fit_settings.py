@@ -41,6 +41,8 @@ class TrainSettings:
     """Weight of each class; by default inverse to its frequency among the training trials."""
     adversary: Literal["none", "inductive", "transductive"] = "none"
     adversary_weight: float = 1.0
+    adversary_rate: float | None = None
+    """Learning rate of the domain head; by default that of the model."""
     head_start: bool = True
     """Whether training begins near what a linear model of the tokens says, or with random weights."""
     device: Literal["auto", "cpu", "cuda"] = field(default="auto", compare=False)
@@ -73,15 +75,17 @@ def settings_for(
 
     Training begins near a good answer (`rtbrain.training.head_start`), and steps of the schedule's full size would
     first leave it: ours takes a tenth of them. The paper's models read no attributes, so that there is less to be found
-    beyond that answer, and lose it sooner: they take a 250th. Without a head start steps have their full size, and
-    there are several times as many (the paper takes up to 3000 epochs). The paper's models keep the paper's batch and
-    loss, and its alpha where `paper` still has it: in the protocol `paper`. Elsewhere classes weigh by the data's own
-    frequencies: 2 : 1 does that for the paper's own people, and for others would lean towards one class.
+    beyond that answer, and lose it sooner: they take a 250th. The domain head, which begins with random weights, takes
+    full steps. Without a head start all do, and there are several times as many (the paper takes up to 3000 epochs).
+    The paper's models keep the paper's batch and loss, and its alpha where `paper` still has it: in the protocol
+    `paper`. Elsewhere classes weigh by the data's own frequencies: 2 : 1 does that for the paper's own people, and for
+    others would lean towards one class.
     """
     times = 1 if head_start else LONGER
     made = TrainSettings(model, context_s, epochs=times * schedule.epochs, patience=times * schedule.patience)
     share = (0.1 if name == "rtbrain" else 0.004) if head_start else 1.0
     made = replace(made, learning_rate=share * schedule.learning_rate, head_start=head_start)
+    made = replace(made, adversary_rate=schedule.learning_rate)
     if name == "rtbrain":
         return replace(made, batch=schedule.batch, weight_decay=0.1, smoothing=0.1)
     return replace(made, batch=paper.batch, loss=paper.loss, alpha=paper.alpha)

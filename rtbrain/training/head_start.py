@@ -64,7 +64,7 @@ def point_at_classes(
     model : BrainToken
         Whose first block is changed.
     batches : sequence of Batch
-        Contexts of training trials, one of each.
+        Contexts of training trials, some of each.
     labels, people : (contexts,)
         Their classes, and whose they are, in the order of the batches.
     seed : int

@@ -2,10 +2,9 @@
 
 Adam, class weights or the task's focal loss, and where asked for the alignment of training and tested people by a
 domain adversary (DANN) or by covariances (Deep CORAL). None of our own model's tricks: these are others' methods. But
-they have as many epochs as ours from random weights, and epochs are judged as ours are.
+they have as many epochs as ours from random weights, and the epoch is chosen by the same rule.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -17,10 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.errors import ConfigError
-from rtbrain.training.asking import answers
-from rtbrain.training.batches import TokenSequence
-from rtbrain.training.calibrate import calibrated_loss, even_weights
 from rtbrain.training.losses import Adversary, coral_loss, cross_entropy, focal_loss, reversal_strength
+from rtbrain.training.stopping import Stopping
 
 Batches = Callable[[np.random.Generator], Iterator[tuple[Tensor, Sequence[int]]]]
 """Gives the inputs and classes of one epoch."""
@@ -65,14 +62,6 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
-def validation_loss(model: nn.Module, validation: Sequence[TokenSequence], context_s: float) -> float:
-    """Return the loss of the answers about whole trials; classes weigh the same, and so do the people of a class."""
-    logits, rows = answers(model, validation, context_s)
-    labels = np.array([each.label for each in validation])[rows]
-    people = [validation[row].person for row in rows]
-    return calibrated_loss(logits, labels, even_weights(people, labels), len(set(people)))
-
-
 def train_plain(
     model: nn.Module,
     batches: Batches,
@@ -86,8 +75,9 @@ def train_plain(
         raise ConfigError(f"alignment {settings.align} with{'out' if target is None else ''} a target; give both")
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
     weights = torch.tensor(settings.weights)
-    best, best_loss, best_epoch, step = deepcopy(model.state_dict()), math.inf, 0, 0
-    for epoch in range(1, settings.epochs + 1):
+    stopping, coral = Stopping(settings.epochs, settings.patience), CoralTerm()
+    best, epoch, step = deepcopy(model.state_dict()), 0, 0
+    while not stopping.is_over(epoch):
         model.train()
         epoch_batches = list(batches(rng))
         for inputs, labels in epoch_batches:
@@ -100,30 +90,57 @@ def train_plain(
                 loss = cross_entropy(logits, truth, weights)
             if target is not None:
                 other = model.features(target(rng, len(labels)))  # type: ignore[operator]
-                loss = loss + _alignment(model, settings.align, features, other, progress)
+                if settings.align == "coral":
+                    loss = loss + coral(features, other, loss, weighing=epoch < stopping.warm_up)
+                else:
+                    loss = loss + _adversary_loss(model, features, other, progress)
             if not torch.isfinite(loss):
                 raise ConfigError(
-                    f"the loss became {float(loss)} in epoch {epoch}; lower learning_rate ({settings.learning_rate:g})"
+                    f"the loss became {float(loss)} in epoch {epoch + 1}; lower learning_rate "
+                    f"({settings.learning_rate:g})"
                 )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
             optimizer.step()
             step += 1
+        epoch += 1
         model.eval()
-        found = judge(model)
-        if found < best_loss:
-            best, best_loss, best_epoch = deepcopy(model.state_dict()), found, epoch
-        if epoch - best_epoch >= settings.patience:
-            break
+        if stopping.is_best(epoch, judge(model)):
+            best = deepcopy(model.state_dict())
     model.load_state_dict(best)
     model.eval()
-    return best_epoch
+    return stopping.best_epoch
 
 
-def _alignment(model: nn.Module, align: Align, features: Tensor, other: Tensor, progress: float) -> Tensor:
-    if align == "coral":
-        return coral_loss(features, other)
+class CoralTerm:
+    """Deep CORAL's distance, weighed to count as much as the loss of the classes.
+
+    Its authors weigh it so that both are about equal. The distance of features that are means over many tokens is
+    thousands of times smaller, and by how much depends on the data: so both are measured over the first epochs, in
+    which classes alone are learnt and none of which is kept, and their ratio is the weight from then on. A weight that
+    followed the distance down would shrink all features to nothing.
+    """
+
+    def __init__(self) -> None:
+        self._losses = self._distances = 0.0
+
+    @property
+    def weight(self) -> float:
+        """Return the factor on the distance."""
+        return self._losses / self._distances if self._distances > 0 else 0.0
+
+    def __call__(self, features: Tensor, other: Tensor, loss: Tensor, weighing: bool) -> Tensor:
+        """Return what is added to the loss of the classes; nothing while the weight is still to be found."""
+        distance = coral_loss(features, other)
+        if not weighing:
+            return self.weight * distance
+        self._losses += float(loss.detach())
+        self._distances += float(distance.detach())
+        return torch.zeros(())
+
+
+def _adversary_loss(model: nn.Module, features: Tensor, other: Tensor, progress: float) -> Tensor:
     domain = torch.cat([torch.zeros(len(features), dtype=torch.int64), torch.ones(len(other), dtype=torch.int64)])
     scores = model.domain(torch.cat([features, other]), reversal_strength(progress))  # type: ignore[operator]
     return Adversary("transductive").loss(scores, domain)

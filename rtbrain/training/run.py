@@ -13,20 +13,17 @@ from torch import Tensor, nn
 from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.tokens.inputs import Inputs
-from rtbrain.training.asking import answers
 from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
-from rtbrain.training.calibrate import calibrated_loss, even_weights
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import point_at_classes, read_classes, weigh_tokens
 from rtbrain.training.head_start_pairs import detect_pairs, quiet_attributes
 from rtbrain.training.initial import look_at_neighbours
 from rtbrain.training.losses import Adversary, class_weights, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.model import BrainToken
+from rtbrain.training.stopping import WARM_UP, Stopping, judged
 
-_LOOKS = 2
+_LOOKS = 4
 """Contexts of a trial from which the head start is found."""
-_WARM_UP = 0.15
-"""Share of the run over which the learning rate rises."""
 
 
 def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
@@ -63,7 +60,7 @@ class Run:
         self._average = deepcopy(self._model)
         self._best = deepcopy(self._model.state_dict())
         self._optimizer = torch.optim.AdamW(
-            self._model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)
+            self._rated_parameters(), weight_decay=settings.weight_decay, betas=(0.9, 0.98)
         )
         # Half precision needs scaled gradients, bfloat16 does not; neither is used on a CPU.
         self._half = torch.bfloat16 if self._device.type == "cpu" or torch.cuda.is_bf16_supported() else torch.float16
@@ -72,11 +69,20 @@ class Run:
         )
         weights = settings.alpha or class_weights([each.label for each in train], settings.model.n_classes)
         self._weights = torch.tensor(weights, dtype=torch.float32, device=self._device)
-        self.epoch = self.best_epoch = 0
-        self._steps = 0
-        self._best_loss = math.inf
+        self.epoch = self._steps = 0
+        self._stopping = Stopping(settings.epochs, settings.patience, settings.head_start)
         self.start: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
+
+    def _rated_parameters(self) -> list[dict[str, Any]]:
+        """Return the parameters of the model and of the domain head, with their learning rates."""
+        settings, named = self._settings, list(self._model.named_parameters())
+        head = [each for name, each in named if name.startswith("domain.")]
+        body = [each for name, each in named if not name.startswith("domain.")]
+        rated: list[dict[str, Any]] = [{"params": body, "full_lr": settings.learning_rate}]
+        if head:
+            rated.append({"params": head, "full_lr": settings.adversary_rate or settings.learning_rate})
+        return rated
 
     def _standardise(self) -> FloatArray:
         values = np.concatenate([piece.attributes for each in self._train for piece in each.pieces]).astype(np.float64)
@@ -113,14 +119,14 @@ class Run:
         self._average.load_state_dict(model.state_dict())
 
     @property
-    def waited(self) -> int:
-        """Epochs without a better one; those in which steps still grow to their full size do not count."""
-        return self.epoch - max(self.best_epoch, self._warm_up)
+    def over(self) -> bool:
+        """Whether this was the last epoch."""
+        return self._stopping.is_over(self.epoch)
 
     @property
-    def _warm_up(self) -> int:
-        """Epochs in which steps grow to their full size."""
-        return math.ceil(_WARM_UP * self._settings.epochs)
+    def best_epoch(self) -> int:
+        """The epoch whose weights are kept, so far."""
+        return self._stopping.best_epoch
 
     def _told(self, batches: Sequence[Batch]) -> tuple[IntArray, list[str]]:
         """Return class and person of every crop."""
@@ -147,26 +153,16 @@ class Run:
         self.history.append({"loss": mean, **self._validate()})
 
     def _validate(self) -> dict[str, float]:
-        """Return how the averaged weights do on validation people, and keep the best.
-
-        Random weights, and what small first steps make of them, are no answer: a model that tells nothing may have the
-        smallest loss of all where few people are learnt from, and would stand for one that was trained.
-        """
-        settings = self._settings
-        logits, rows = answers(self._average, self._validation, settings.context_s)
-        labels = np.array([each.label for each in self._validation])[rows]
-        weights = even_weights([self._validation[row].person for row in rows], labels)
-        loss = calibrated_loss(logits, labels, weights, len({each.person for each in self._validation}))
-        accuracy = float(weights @ (logits.argmax(1) == labels))
-        if loss < self._best_loss and (settings.head_start or self.epoch >= self._warm_up):
-            self._best_loss, self.best_epoch = loss, self.epoch
+        """Return how the averaged weights do on validation people, and keep the best."""
+        loss, accuracy = judged(self._average, self._validation, self._settings.context_s)
+        if self._stopping.is_best(self.epoch, loss):
             self._best = deepcopy(self._average.state_dict())
         return {"validation_loss": loss, "accuracy": accuracy}
 
     def _step(self, batch: Batch, progress: float, rng: np.random.Generator) -> float:
         settings, device = self._settings, self._device
         for group in self._optimizer.param_groups:
-            group["lr"] = settings.learning_rate * _rate(progress)
+            group["lr"] = group["full_lr"] * _rate(progress)
         labels = torch.tensor([self._train[row].label for row in batch.rows], device=device)
         here = batch.to(device)
         with torch.autocast(device.type, dtype=self._half, enabled=device.type == "cuda"):
@@ -222,8 +218,8 @@ class Run:
             "best": self._best,
             "optimizer": self._optimizer.state_dict(),
             "scaler": self._scaler.state_dict(),
-            "counts": [self.epoch, self.best_epoch, self._steps],
-            "best_loss": self._best_loss,
+            "counts": [self.epoch, self._steps],
+            "stopping": [self._stopping.best_epoch, self._stopping.best_loss],
             "start": self.start,
             "history": self.history,
         }
@@ -235,8 +231,9 @@ class Run:
         self._optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
         self._best = state["best"]
-        self.epoch, self.best_epoch, self._steps = state["counts"]
-        self._best_loss, self.start, self.history = state["best_loss"], state["start"], state["history"]
+        self.epoch, self._steps = state["counts"]
+        self._stopping.best_epoch, self._stopping.best_loss = state["stopping"]
+        self.start, self.history = state["start"], state["history"]
 
     def best_model(self) -> BrainToken:
         """Return the model of the best epoch, on the CPU."""
@@ -251,6 +248,6 @@ def _batched(crops: Sequence[Inputs], rows: Sequence[int], size: int) -> Iterato
 
 def _rate(progress: float) -> float:
     """Return the factor on the learning rate: up over the first steps, then down along a cosine."""
-    if progress < _WARM_UP:
-        return (progress + 0.002) / (_WARM_UP + 0.002)
-    return 0.5 * (1 + math.cos(math.pi * (progress - _WARM_UP) / (1 - _WARM_UP)))
+    if progress < WARM_UP:
+        return (progress + 0.002) / (WARM_UP + 0.002)
+    return 0.5 * (1 + math.cos(math.pi * (progress - WARM_UP) / (1 - WARM_UP)))

@@ -51,7 +51,12 @@ _MANY = TokenNeed(several_bands=True, n_states=16)
 
 
 def _linear(name: str, features: Features, file: str, *needs: TokenNeed, more: tuple[str, ...] = ()) -> Linear:
-    return Linear(name, features, needs, ("training/methods/linear.py", f"training/methods/{file}.py", *more))
+    return Linear(
+        name,
+        features,
+        needs,
+        ("training/methods/linear.py", "training/scaling.py", f"training/methods/{file}.py", *more),
+    )
 
 
 _ALL: tuple[Method, ...] = (

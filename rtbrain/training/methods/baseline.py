@@ -49,7 +49,7 @@ class Baseline:
     def program(self) -> tuple[str, ...]:
         """Return the files that decide its answers."""
         own = ("methods/baseline", "methods/networks", "baselines", "plain_fit", "losses", "model", "model_settings")
-        loop = ("fit", "fit_settings", "batches", "asking", "calibrate", "task_model")
+        loop = ("fit", "fit_settings", "batches", "asking", "calibrate", "stopping", "task_model")
         return (*(f"training/{name}.py" for name in (*own, *loop)), "decoder/bundle.py")
 
     def fit(
@@ -59,7 +59,8 @@ class Baseline:
         from rtbrain.training.baselines import baseline
         from rtbrain.training.fit import Trained, temperature_of
         from rtbrain.training.losses import class_weights
-        from rtbrain.training.plain_fit import PlainSettings, seeded, train_plain, validation_loss
+        from rtbrain.training.plain_fit import PlainSettings, seeded, train_plain
+        from rtbrain.training.stopping import judged
         from rtbrain.training.task_model import task_model
 
         states, classes = states_of(train[0], self.need), n_classes(train, validation)
@@ -84,7 +85,7 @@ class Baseline:
             epoch = train_plain(
                 model,
                 crops.epoch,
-                lambda own: validation_loss(own, held, context_s),
+                lambda own: judged(own, held, context_s)[0],
                 settings,
                 np.random.default_rng(seed),
                 others.some if target else None,

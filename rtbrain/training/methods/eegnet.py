@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from rtbrain.decoder.bundle import calibrated
 from rtbrain.errors import ConfigError
@@ -45,7 +46,7 @@ class EEGNetMethod:
     def program(self) -> tuple[str, ...]:
         """Return the files that decide its answers."""
         own = ("methods/eegnet", "methods/networks", "eegnet", "conditioned", "plain_fit", "losses", "calibrate")
-        return (*(f"training/{name}.py" for name in (*own, "fit_settings")), "decoder/bundle.py")
+        return (*(f"training/{name}.py" for name in (*own, "fit_settings", "stopping")), "decoder/bundle.py")
 
     def fit(
         self, train: Sequence[Example], validation: Sequence[Example], seed: int, target: Sequence[Example] = ()
@@ -80,8 +81,7 @@ class EEGNetMethod:
 
         def answer(trials: Sequence[Conditioned], seconds: float | None) -> FloatArray:
             scores = _logits(model, [_windows(each, size, seconds) for each in trials])
-            odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-            return calibrated(odds / odds.sum(axis=1, keepdims=True), temperature)
+            return calibrated(softmax(scores, axis=1), temperature)
 
         names, held_names = (tuple(each.name for each in side) for side in (train, validation))
         fitted_on = {"scaling": names, "model": names, "early stopping": held_names, "calibration": held_names}

@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import softmax
 
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed, n_classes
+from rtbrain.training.scaling import centre_and_spread, scaled
 
 STRENGTHS = tuple(10.0**k for k in (-4, -3, -2, -1, 0, 1))
 """Values of C to choose from, the strongest regularisation first."""
 USUAL = 0.01
 """C where there are too few people to choose."""
 INNER_FOLDS = 5
-_CLIP = 5.0  # standard deviations: one odd recording must not decide
+_LARGEST = 5.0  # standard deviations
 
 Features = Callable[[Example, float | None], FloatArray]
 """Gives the features (columns,) of a trial's first seconds; NaN is a missing value."""
@@ -30,29 +32,15 @@ class LinearModel:
 
     def probabilities(self, x: FloatArray) -> FloatArray:
         """Return (rows, classes)."""
-        scores = self._scaled(x) @ self.weights.T + self.bias
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
+        shares: FloatArray = softmax(scaled(x, self.centre, self.spread, _LARGEST) @ self.weights.T + self.bias, axis=1)
         return shares
-
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        return scaled(x, self.centre, self.spread)
-
-
-def scaled(x: FloatArray, centre: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the columns in standard deviations, clipped, missing values as 0."""
-    clipped: FloatArray = np.clip(np.nan_to_num((x - centre) / spread), -_CLIP, _CLIP)
-    return clipped
 
 
 def fit_model(x: FloatArray, labels: IntArray, classes: int, strength: float) -> LinearModel:
     """Fit scaling and weights to rows, all classes weighing the same; one without rows gets no probability."""
     from sklearn.linear_model import LogisticRegression
 
-    lacking = np.isnan(x).all(axis=0)
-    known = np.where(lacking, 0.0, x)
-    centre, spread = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
-    spread = np.where(spread > 1e-9, spread, np.inf)  # a column that does not vary says nothing
+    centre, spread = centre_and_spread(x)
     weights, bias = np.zeros((classes, x.shape[1])), np.full(classes, -np.inf)
     present = np.unique(labels)
     if len(present) == 1:
@@ -60,7 +48,7 @@ def fit_model(x: FloatArray, labels: IntArray, classes: int, strength: float) ->
         return LinearModel(centre, spread, weights, bias)
     # Without equal weights a fold leans towards the class of which it left out fewer people, so against its own test.
     found = LogisticRegression(C=strength, max_iter=5000, class_weight="balanced")
-    found.fit(scaled(x, centre, spread), labels)
+    found.fit(scaled(x, centre, spread, _LARGEST), labels)
     if len(present) == 2:  # one score for both: half of it for the one, half against the other
         weights[present] = np.concatenate([-found.coef_, found.coef_]) / 2
         bias[present] = np.concatenate([-found.intercept_, found.intercept_]) / 2

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from rtbrain.messages import BoolArray, FloatArray, IntArray
+from rtbrain.training.scaling import centre_and_spread, scaled
 
 SIGNIFICANT = 0.05
 """Chance that any group of a clean set is noticed at all; the groups are counted as one family."""
@@ -19,7 +20,7 @@ MARGIN = 0.15
 """An alarm needs the interval's lower end of balanced accuracy so far above chance."""
 PERMUTATIONS = 1000
 _RIDGE = 0.1  # of the variance of a scaled feature
-_CLIP = 4.0  # standard deviations: one odd recording must not turn the axis
+_LARGEST = 4.0  # standard deviations
 _BATCH = 4_000_000  # numbers held at a time
 
 
@@ -90,11 +91,8 @@ def classify(train: FloatArray, test: FloatArray, labels: IntArray, n_classes: i
     The pooled covariance is that of all training rows, which no labelling changes; for two classes it gives the
     direction of the usual discriminant. Scaling and missing values come from the training rows alone.
     """
-    lacking = np.isnan(train).all(axis=0)
-    centre = np.nanmean(np.where(lacking, 0.0, train), axis=0)
-    spread = np.nanstd(np.where(lacking, 0.0, train), axis=0)
-    spread = np.where(spread > 1e-9, spread, np.inf)  # a feature that does not vary in training says nothing
-    x, y = (np.clip(np.nan_to_num((rows - centre) / spread), -_CLIP, _CLIP) for rows in (train, test))
+    centre, spread = centre_and_spread(train)
+    x, y = (scaled(rows, centre, spread, _LARGEST) for rows in (train, test))
     inner = np.linalg.inv(x.T @ x / len(x) + _RIDGE * np.eye(x.shape[1]))
     scores = np.empty((n_classes, len(labels), len(y)))
     for k in range(n_classes):

@@ -156,6 +156,18 @@ class TestAdversary:
         assert made.model.settings.domains == 12
         assert same(made, train_model(TRAIN, VALIDATION, small(epochs=2, adversary="inductive")))
 
+    def test_the_head_learns_at_its_own_rate(self):
+        # Steps that hardly move a model with a head start would leave the head random, and the adversary blind.
+        for rate, moves in ((None, False), (1e-2, True)):
+            settings = small(epochs=4, adversary="inductive", learning_rate=1e-7, adversary_rate=rate)
+            run = Run(TRAIN, VALIDATION, settings, 0, ())
+            before = {name: value.clone() for name, value in run.state()["model"].items()}
+            for _ in range(4):
+                run.train_epoch()
+            moved = {name: float((value - before[name]).abs().max()) for name, value in run.state()["model"].items()}
+            assert max(by for name, by in moved.items() if not name.startswith("domain.")) < 1e-4
+            assert (moved["domain.layers.0.weight"] > 1e-2) == moves
+
     def test_transductive_sees_the_target_without_labels(self):
         target = trials(range(40, 43))
         settings = small(epochs=2, adversary="transductive")

@@ -1,0 +1,102 @@
+"""The loop of the networks that ours is compared with: what it keeps, when it stops, and that CORAL aligns."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rtbrain.training.losses import coral_loss
+from rtbrain.training.plain_fit import CoralTerm, PlainSettings, train_plain
+
+LABELS = [0, 1] * 8
+
+
+class Small(nn.Module):
+    """A network of the shape that the loop asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.classifier = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        found: Tensor = self.layer(inputs).tanh()
+        return found
+
+
+def drawn(rng: np.random.Generator) -> Iterator[tuple[Tensor, Sequence[int]]]:
+    """Yield a batch in which the class shows in the first of three numbers."""
+    values = rng.standard_normal((16, 3)) * 0.5
+    values[:, 0] += LABELS
+    yield torch.from_numpy(values).float(), LABELS
+
+
+class Judge:
+    """Losses as they are told, and the weights that they were told about."""
+
+    def __init__(self, losses: Sequence[float]) -> None:
+        self.losses, self.seen = losses, list[dict[str, Tensor]]()
+
+    def __call__(self, model: nn.Module) -> float:
+        self.seen.append({name: value.clone() for name, value in model.state_dict().items()})
+        return self.losses[len(self.seen) - 1]
+
+
+def test_the_first_epochs_are_never_kept_and_the_best_of_the_others_is() -> None:
+    # 15 % of 20 epochs: the third is the first that counts. The first two are better than all that comes.
+    judge = Judge([0.1, 0.1, 0.9, 0.8, 0.5, 0.6, 0.7, 0.8] + [0.01] * 12)
+    model, settings = Small(), PlainSettings(20, 3, 1e-2, (1.0, 1.0))
+    assert train_plain(model, drawn, judge, settings, np.random.default_rng(0)) == 5
+    assert len(judge.seen) == 8, "three epochs after the best one"
+    kept = judge.seen[4]
+    assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
+    assert not torch.equal(judge.seen[7]["layer.weight"], kept["layer.weight"])
+
+
+def test_patience_begins_after_the_first_epochs() -> None:
+    judge = Judge([0.5, 0.5, 0.4] + [0.6] * 17)
+    assert train_plain(Small(), drawn, judge, PlainSettings(20, 2, 1e-2, (1.0, 1.0)), np.random.default_rng(0)) == 3
+    assert len(judge.seen) == 5
+
+
+def test_coral_brings_training_and_tested_people_together_and_classes_are_still_told() -> None:
+    def other(rng: np.random.Generator, n: int) -> Tensor:
+        """Return people who vary in what those learnt from hardly do."""
+        values = rng.standard_normal((n, 3)) * (0.5, 3.0, 3.0)
+        values[:, 0] += LABELS[:n]
+        return torch.from_numpy(values).float()
+
+    rng = np.random.default_rng(1)
+    (known, labels), unknown = next(drawn(rng)), other(rng, 16)
+    distances, losses = {}, {}
+    for align in ("none", "coral"):
+        model = Small()
+        epochs = 300
+        settings = PlainSettings(epochs, epochs, 1e-2, (1.0, 1.0), align=align)  # type: ignore[arg-type]
+        judge = Judge([1 / (1 + epoch) for epoch in range(epochs)])  # the last epoch is kept
+        train_plain(model, drawn, judge, settings, np.random.default_rng(2), None if align == "none" else other)
+        with torch.no_grad():
+            features = model.features(known)
+            distances[align] = float(coral_loss(features, model.features(unknown)))
+            losses[align] = float(nn.functional.cross_entropy(model.classifier(features), torch.tensor(labels)))
+    assert distances["coral"] < distances["none"] / 5
+    assert losses["coral"] < 0.6 < np.log(2)
+
+
+def test_corals_weight_is_found_before_it_counts() -> None:
+    term, rng = CoralTerm(), np.random.default_rng(0)
+    pairs = [torch.from_numpy(rng.standard_normal((2, 16, 4))) for _ in range(4)]
+    distances = [float(coral_loss(*pair)) for pair in pairs]
+    for pair, loss in zip(pairs[:3], (0.7, 0.6, 0.5), strict=True):
+        assert float(term(pair[0], pair[1], torch.tensor(loss), weighing=True)) == 0
+    assert np.isclose(term.weight, 1.8 / sum(distances[:3]))
+    added = float(term(pairs[3][0], pairs[3][1], torch.tensor(0.1), weighing=False))
+    assert np.isclose(added, 1.8 / sum(distances[:3]) * distances[3])
+
+
+def test_features_without_any_distance_get_no_weight() -> None:
+    term, alike = CoralTerm(), torch.ones(4, 3)
+    term(alike, alike, torch.tensor(0.7), weighing=True)
+    assert term.weight == 0
+    assert float(term(alike, alike, torch.tensor(0.7), weighing=False)) == 0
