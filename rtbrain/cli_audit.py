@@ -48,7 +48,7 @@ def audit(dataset: str, root: Path | None, task: str | None, target: Path | None
         try:
             with progress_bar() as progress:
                 done = audit_task(config, found, name, partial(progress, f"reading {config.name} {name}"))
-        except ConfigError as error:  # no trial is long enough, or they cannot be split
+        except ConfigError as error:  # they cannot be split
             raise ConfigError(f"{error}{better_fitting(config, folder)}") from error
         audits.append(done)
         stored = save_audit(done, folder)

@@ -60,15 +60,11 @@ def write_json(values: object, target: Path) -> None:
 
 def trials_of(dataset: str, root: Path | None, task: str | None) -> tuple[DatasetConfig, str, tuple[Trial, ...]]:
     """Return a data set's configuration, the task's name and its trials; say what of the set cannot be used."""
-    from rtbrain.errors import SourceError
     from rtbrain.training.dataset_config import load_dataset_config
-    from rtbrain.training.datasets import choose, load
+    from rtbrain.training.datasets import load, task_trials
 
     config = load_dataset_config(dataset)
-    name, chosen = config.task(task)
-    found = choose(load(config, root), chosen, config.crop)
+    name, found = task_trials(config, load(config, root), task)
     for problem in found.problems:
         click.echo(f"left out: {problem}", err=True)
-    if not found.trials:
-        raise SourceError(f"{config.name}: no trial of task {name!r} can be used; see above, or `rtbrain data check`")
     return config, name, found.trials

@@ -152,7 +152,7 @@ def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> No
 
     planned = plan_task(own, task, order)
     for problem in planned.chosen.problems:
-        click.echo(f"left out: {problem.where}: {problem.what}", err=True)
+        click.echo(f"left out: {problem}", err=True)
     with progress_bar() as progress:
         result = evaluate_plan(own, planned, order, progress)
     show_evaluation(result)
@@ -188,15 +188,14 @@ def _contexts(own: DataSet, task: str, bundle: str, order: EvaluateOrder, report
     from rtbrain.decoder.bundle import load_bundle
     from rtbrain.decoder.find import find_bundle
     from rtbrain.training.contexts import context_report
-    from rtbrain.training.evaluate import audit_beside
     from rtbrain.training.evaluate_command import plan_task
-    from rtbrain.training.nuisance import one_line
+    from rtbrain.training.nuisance.beside import nuisance_line
     from rtbrain.training.report_contexts import write_contexts
 
     loaded = load_bundle(find_bundle(bundle))
     planned = plan_task(own, task, order)
     with progress_bar() as progress:
-        beside = one_line(audit_beside(own.config, own.found, own.root, task, progress))
+        beside = nuisance_line(own.config, own.found, own.root, task, progress)
         found = context_report(loaded, planned, beside, order.out / "cache", order.workers, progress)
     show_contexts(found)
     _say(write_contexts(found, order.out, report))

@@ -1,6 +1,8 @@
 """A data set as a YAML file: where it is, how it is read, its tasks, its recipe and how a model is trained on it."""
 
+import math
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ CONFIGS = _PACKAGE / "configs" if (_PACKAGE / "configs").is_dir() else _PACKAGE.
 """Within the installed package, or beside it in the repository."""
 OWN = "rtbrain.yaml"
 """The configuration that a data set may bring along, in its folder."""
+_NOT_IN_NAMES = '/\\:*?"<>|'
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,25 @@ class ClassRule:
     """Values greater than this (exclusive)."""
     upto: float | None = None
     """Values up to this (inclusive)."""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it takes numbers by their size."""
+        return self.above is not None or self.upto is not None
+
+    @property
+    def low(self) -> float:
+        """What numbers of the range exceed."""
+        return -math.inf if self.above is None else self.above
+
+    @property
+    def high(self) -> float:
+        """What numbers of the range do not exceed."""
+        return math.inf if self.upto is None else self.upto
+
+    def holds(self, value: Value) -> bool:
+        """Tell whether a value of the task's field belongs to the class."""
+        return value in self.values or (self.is_range and not isinstance(value, str) and self.low < value <= self.high)
 
 
 @dataclass(frozen=True)
@@ -136,6 +158,9 @@ def known_datasets() -> list[str]:
 def load_dataset_config(name_or_path: str) -> DatasetConfig:
     """Read a configuration by the name of a known data set or by the path of a YAML file."""
     path = Path(name_or_path)
+    if path.is_dir() and not (CONFIGS / f"{name_or_path}.yaml").is_file():
+        own = f"--dataset {path / OWN}" if (path / OWN).is_file() else f"--dataset NAME --root {path}"
+        raise ConfigError(f"{path} is a folder; --dataset takes a name, or the path of a YAML file: give {own}")
     if path.suffix not in {".yaml", ".yml"}:
         path = CONFIGS / f"{name_or_path}.yaml"
         if not path.is_file():
@@ -146,8 +171,10 @@ def load_dataset_config(name_or_path: str) -> DatasetConfig:
             )
     config = parse(DatasetConfig, load_yaml(path), str(path))
     if not config.tasks:
-        raise ConfigError(f"{path} names no task")
+        raise ConfigError(f"{path} names no task; add one to `tasks`")
+    _check_name(config.name, f"{path}: name")
     for name, task in config.tasks.items():
+        _check_name(name, f"{path}: task")
         _check_classes(task.classes, f"{path}: task {name}")
     if config.recipe.harmonise is not None and config.crop is None:
         raise ConfigError(
@@ -173,6 +200,14 @@ def better_fitting(config: DatasetConfig, root: Path) -> str:
     return f"; this folder has a configuration that fits it: --dataset {path}"
 
 
+def _check_name(name: str, where: str) -> None:
+    """Refuse a name that could not be part of a file's name: tables and caches are called by it."""
+    if not name or name.startswith(".") or any(char in _NOT_IN_NAMES or not char.isprintable() for char in name):
+        raise ConfigError(
+            f"{where} {name!r} cannot be part of a file's name; begin it with no dot, and leave out {_NOT_IN_NAMES}"
+        )
+
+
 def _check_classes(classes: tuple[ClassRule, ...], where: str) -> None:
     names = [rule.name for rule in classes]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -180,3 +215,20 @@ def _check_classes(classes: tuple[ClassRule, ...], where: str) -> None:
     for rule in classes:
         if not rule.values and rule.above is None and rule.upto is None:
             raise ConfigError(f"{where}: nothing belongs to class {rule.name!r}; give it `values`, `above` or `upto`")
+    for one, other in combinations(classes, 2):
+        if shared := _shared(one, other):
+            raise ConfigError(f"{where}: {shared} would be both {one.name!r} and {other.name!r}; keep classes apart")
+
+
+def _shared(one: ClassRule, other: ClassRule) -> str:
+    """Return in words which values belong to both classes; nothing if none does."""
+    for value in one.values:
+        if other.holds(value):
+            return repr(value)
+    for value in other.values:
+        if one.holds(value):
+            return repr(value)
+    if not (one.is_range and other.is_range):
+        return ""
+    low, high = (max(one.low, other.low), min(one.high, other.high))
+    return f"a value above {low:g} and up to {high:g}" if low < high else ""

@@ -14,14 +14,13 @@ from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe
 from rtbrain.training.corpus_cache import how_opened, text_hash
 from rtbrain.training.dataset_config import DatasetConfig
-from rtbrain.training.datasets import choose, find_root
+from rtbrain.training.datasets import task_trials
 from rtbrain.training.datasets.identical import content_hash
 from rtbrain.training.evaluate_fold import FoldJob
 from rtbrain.training.evaluate_store import Answers, Slot, described, load_answers, slot_for
 from rtbrain.training.evaluate_workers import run_folds
 from rtbrain.training.folds import Fold, audit, folds
 from rtbrain.training.methods import NUISANCE, Adaptation, Method, TokenNeed, for_task, table_mode
-from rtbrain.training.nuisance import Audit, audit_task, load_audit, save_audit
 from rtbrain.training.nuisance.features import GROUPS, LENGTH, columns, measure
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trials import Found
@@ -141,10 +140,7 @@ def plan(
     once : sequence of str
         Methods that are run with the first seed only.
     """
-    name, asked = config.task(task)
-    chosen = choose(found, asked, config.crop)
-    if not chosen.trials:
-        raise SourceError(f"{config.name}: no trial of task {name!r} can be used; see `rtbrain data check`")
+    name, chosen = task_trials(config, found, task)
     if n_seeds < 1:
         raise ConfigError(f"{n_seeds} seeds are no evaluation; give 1 or more")
     names = tuple(canonical_channels(config.recipe.channels.names))
@@ -170,6 +166,19 @@ def plan(
             "same people on both sides; leave the probes out, or choose a split by subject"
         )
     return Plan(config, name, chosen, own, optimistic, n_seeds, recipe, content, probed=tuple(probed), once=tuple(once))
+
+
+def check_classes(planned: Plan) -> None:
+    """Refuse a task with a class that nobody has: what learns from it, or is judged by it, would not know the class."""
+    present = {trial.label for trial in planned.chosen.trials}
+    rules = planned.config.tasks[planned.task].classes
+    lacking = [rule.name for number, rule in enumerate(rules) if number not in present]
+    if lacking:
+        raise SourceError(
+            f"{planned.config.name}: no usable trial of task {planned.task!r} is of class {', '.join(lacking)}; "
+            "`rtbrain data check` says why. Add such recordings, choose another --task, or take the class out of the "
+            "task's `classes` in a configuration of yours"
+        )
 
 
 def evaluate(
@@ -203,18 +212,6 @@ def evaluate(
 def unharmonised(config: DatasetConfig) -> DatasetConfig:
     """Return the configuration with recordings as they are, in the default band; the same seconds are used."""
     return replace(config, recipe=replace(config.recipe, harmonise=None, bands=Recipe().bands))
-
-
-def audit_beside(config: DatasetConfig, found: Found, root: Path | None, task: str, progress: Progress) -> Audit:
-    """Return the nuisance audit that stands beside all accuracies; it is made where none is stored, or a stale one."""
-    try:
-        stored = load_audit(config, root, task, found)
-    except SourceError:
-        stored = None
-    if stored is None:
-        stored = audit_task(config, found, task, lambda share: progress("nuisance audit", share))
-        save_audit(stored, find_root(config, root))
-    return stored
 
 
 def fold_jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from rtbrain.errors import ConfigError
 from rtbrain.training.dataset_config import DatasetConfig, load_dataset_config
 from rtbrain.training.datasets import find_root, load
-from rtbrain.training.evaluate import Plan, audit_beside, evaluate, plan, unharmonised
+from rtbrain.training.evaluate import Plan, check_classes, evaluate, plan, unharmonised
 from rtbrain.training.evaluate_table import Evaluation, tabulate
 from rtbrain.training.methods import NUISANCE, Method
+from rtbrain.training.nuisance.beside import audit_beside
 from rtbrain.training.transfer import check_transfer, token_methods, with_templates_of
 from rtbrain.training.transfer_table import Cell, TransferTable, cells_of
 from rtbrain.training.trials import Found
@@ -75,6 +76,7 @@ def plan_task(own: DataSet, task: str, order: EvaluateOrder) -> Plan:
 
 def evaluate_plan(own: DataSet, planned: Plan, order: EvaluateOrder, progress: Progress) -> Evaluation:
     """Run what is planned, and put it into a table with its nuisance."""
+    check_classes(planned)
     beside = audit_beside(own.config, own.found, own.root, planned.task, progress)
     answers = evaluate(planned, own.found, order.out, order.workers, progress, order.cluster)
     return tabulate(planned, answers, beside)
@@ -90,6 +92,8 @@ def evaluate_transfer(
     sources = [plan_task(own, own.tasks(None)[0], order) for own in sets]
     targets = [(own, plan_task(own, name, order)) for own in sets for name in own.tasks(task)]
     pairs = [(source, own, target) for own, target in targets for source in sources]
+    for _, target in targets:
+        check_classes(target)
     for source, own, target in pairs:  # all of them before the first: what cannot be done is said at once, not in hours
         if source.config.name != own.config.name:
             check_transfer(source, target)

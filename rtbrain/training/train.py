@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from rtbrain.decoder.bundle import Bundle, Card, check_free, save_bundle
-from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray
 from rtbrain.microstates.fit import FitSettings
 from rtbrain.microstates.templates import Templates
@@ -23,7 +22,7 @@ from rtbrain.training.batches import TokenSequence, sequence_of
 from rtbrain.training.corpus import Corpus, tokenise_corpus
 from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.datasets import load
-from rtbrain.training.evaluate import Plan, audit_beside, plan
+from rtbrain.training.evaluate import Plan, check_classes, plan
 from rtbrain.training.evaluate_fold import PEAKS, STARTS
 from rtbrain.training.exhibit import Exhibit, exhibit, with_scan
 from rtbrain.training.export import export, fixed_window
@@ -31,13 +30,12 @@ from rtbrain.training.fit import EpochReport, Trained, temperature_of, train_mod
 from rtbrain.training.fit_settings import TrainSettings, settings_for
 from rtbrain.training.folds import Fold, audit, groups, split
 from rtbrain.training.methods.base import with_bands
-from rtbrain.training.nuisance import one_line
+from rtbrain.training.nuisance.beside import nuisance_line
 from rtbrain.training.report_training import write_training_report
 from rtbrain.training.task_model import context_within, task_model
 from rtbrain.training.train_card import metrics_of, provenance_of, statistics_of, tokens_at_most, trust_of
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials, of_subjects
-from rtbrain.training.trials import Found
 
 Progress = Callable[[str, float], None]
 
@@ -110,13 +108,14 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
     config = load_dataset_config(order.dataset)
     found = load(config, order.root)
     planned = plan(config, found, (), order.task)
+    check_classes(planned)
     for problem in planned.chosen.problems:
-        listener.say(f"left out: {problem.where}: {problem.what}")
+        listener.say(f"left out: {problem}")
     fold = _fold(planned, order.exclude)
     check = partial(audit, fold, planned.chosen.trials, planned.same_person)
     crop_s = config.crop.seconds if config.crop else None
     check(crop_s=crop_s)
-    beside = _nuisance(planned, found, order.root, listener)
+    beside = nuisance_line(config, found, order.root, planned.task, listener.progress)
     own = order.out.with_name(f"{order.out.name}.training")
     work = order.work or own
     data = _data(planned, fold, order, work, listener)
@@ -158,14 +157,6 @@ def _fold(planned: Plan, exclude: tuple[str, ...]) -> Fold:
     used = of_subjects(trials, but=exclude) if exclude else list(trials)
     fold = split(used, planned.config.protocol, planned.same_person)
     return replace(fold, test=tuple(trial.name for trial in trials if trial.subject in exclude))
-
-
-def _nuisance(planned: Plan, found: Found, root: Path | None, listener: Listener) -> str:
-    """Return the line that stands beside every accuracy; a set too small to be audited says so there."""
-    try:
-        return one_line(audit_beside(planned.config, found, root, planned.task, listener.progress))
-    except ConfigError as error:
-        return f"nuisance alone: not known, as this set cannot be audited ({error})"
 
 
 def _data(planned: Plan, fold: Fold, order: TrainOrder, work: Path, listener: Listener) -> _Data:

@@ -59,3 +59,5 @@ class Found:
     same_person: tuple[tuple[str, ...], ...] = ()
     """Groups of subjects that may be one person: declared, or with a recording in common anywhere in the set, used
     or not. Pass them on to every split: one task's trials alone may not show it."""
+    root: Path | None = None
+    """Where it was found."""

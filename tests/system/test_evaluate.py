@@ -156,6 +156,26 @@ def test_what_cannot_be_run_is_refused(lab: Path, tmp_path: Path) -> None:
     assert "cannot be made or written" in refused("evaluate", "--dataset", lab, "--out", tmp_path / "file" / "out")
 
 
+def test_a_class_that_nobody_has_is_refused_by_all_that_would_use_it(lab: Path, tmp_path: Path) -> None:
+    other = lab.with_name("three.yaml")
+    other.write_text(LAB.replace("values: [fast]}]", "values: [fast]}, {name: slower, values: [slower]}]"))
+    for own in (command(other, tmp_path / "out"), ("train", "--dataset", other, "--out", tmp_path / "model")):
+        message = refused(*own)
+        assert "no usable trial of task 'group' is of class slower" in message
+        assert "choose another --task" in message
+    assert not (tmp_path / "model").exists()
+
+
+def test_why_no_trial_can_be_used_is_said_at_once(lab: Path, tmp_path: Path) -> None:
+    long = lab.with_name("long.yaml")
+    long.write_text(LAB.replace("seconds: 13", "seconds: 90"))
+    (lab.parent / "bids" / "rtbrain.yaml").write_text(LAB.replace("root: bids", "root: ."))
+    for own in (command(long, tmp_path), ("train", "--dataset", long, "--out", tmp_path / "model")):
+        message = refused(*own)
+        assert "the crop needs 91 s; shorten the crop" in message
+        assert f"--dataset {lab.parent / 'bids' / 'rtbrain.yaml'}" in message
+
+
 def test_the_complexity_table_needs_no_data(tmp_path: Path) -> None:
     done = invoke("evaluate", "--complexity", "--out", tmp_path / "none")
     assert done.exit_code == 0, done.output

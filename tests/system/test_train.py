@@ -211,7 +211,10 @@ class TestRefusals:
             message = refused("train", *place)
             assert f"To be had from: {source}" in message
             assert "Expected below the folder" in message
-            assert f"rtbrain simulate --dataset {dataset} --out simulated/{dataset}" in message
+            form = " --form small" if dataset == "neurolong" else ""
+            folder = f"simulated/{dataset}"
+            made = f"rtbrain simulate --dataset {dataset}{form} --out {folder}"
+            assert f"{made}, then --dataset {folder}/rtbrain.yaml" in message
         assert not (tmp_path / "m").exists()
 
     def test_wrong_calls(self, folder, done, tmp_path):

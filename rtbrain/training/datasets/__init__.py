@@ -9,7 +9,7 @@ from pathlib import Path
 from rtbrain.errors import SourceError
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import excerpt
-from rtbrain.training.dataset_config import ClassRule, Crop, DatasetConfig, Task
+from rtbrain.training.dataset_config import OWN, ClassRule, Crop, DatasetConfig, Task, better_fitting
 from rtbrain.training.datasets import bids, deap, files, mdd, neurolong, nssi, seed
 from rtbrain.training.datasets.copies import without_copies
 from rtbrain.training.trials import Found, Problem, Trial, Value
@@ -54,7 +54,8 @@ def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
     folder = find_root(config, root)
     found = READERS[config.reader](folder, config)
     decisive = {name for task in config.tasks.values() for name in (task.label, *task.where)}
-    found = without_copies(replace(found, same_person=config.same_person + found.same_person), decisive)
+    found = replace(found, same_person=config.same_person + found.same_person, root=folder)
+    found = without_copies(found, decisive)
     if not found.trials:
         bad = "".join(f"\n  {problem}" for problem in found.problems)
         why = f"nothing in it can be used:{bad}" if bad else "it holds no recording of this set"
@@ -82,20 +83,36 @@ def find_root(config: DatasetConfig, root: str | Path | None = None) -> Path:
             f"or `root:` in the configuration\n{_help(config)}"
         )
     if not folder.is_dir():
-        raise SourceError(f"{folder} (from {origin}) is not a folder\n{_help(config)}")
+        remedy = "; correct `root:` there, or give --root" if origin == "the configuration" else ""
+        raise SourceError(f"{folder} (from {origin}) is not a folder{remedy}\n{_help(config)}")
     return folder
 
 
 def _help(config: DatasetConfig) -> str:
-    obtain = config.obtain.strip() or "the configuration does not say"
-    layout = config.layout.rstrip() or "the configuration does not say"
-    indented = "\n".join(f"  {line}" for line in layout.splitlines())
-    instead = ""
+    said = []
+    if obtain := config.obtain.strip():
+        said.append(f"To be had from: {obtain}")
+    if layout := config.layout.rstrip():
+        said += ["Expected below the folder:", *(f"  {line}" for line in layout.splitlines())]
     if config.name in SIMULATED:
         folder = f"simulated/{config.name}"
-        made = f"rtbrain simulate --dataset {config.name} --out {folder}"
-        instead = f"\nTo try it without the data: {made}, then --root {folder}"
-    return f"To be had from: {obtain}\nExpected below the folder:\n{indented}{instead}"
+        form = " --form small" if config.name == "neurolong" else ""
+        made = f"rtbrain simulate --dataset {config.name}{form} --out {folder}"
+        said.append(f"To try it without the data: {made}, then --dataset {folder}/{OWN}")
+    return "\n".join(said)
+
+
+def task_trials(config: DatasetConfig, found: Found, task: str | None) -> tuple[str, Found]:
+    """Return the name of a task, by default the first, and its trials; refuse a task that has none."""
+    name, asked = config.task(task)
+    chosen = choose(found, asked, config.crop)
+    if not chosen.trials:
+        fits = better_fitting(config, found.root) if found.root else ""
+        raise SourceError(
+            f"{config.name}: no trial has a class of task {name!r} and the crop's length, such as "
+            f"{chosen.problems[-1]}{fits}"
+        )
+    return name, chosen
 
 
 def choose(found: Found, task: Task, crop: Crop | None = None) -> Found:
@@ -138,15 +155,8 @@ def choose(found: Found, task: Task, crop: Crop | None = None) -> Found:
 
 
 def class_of(value: Value, classes: tuple[ClassRule, ...]) -> int | None:
-    """Return the index of the first class that a value belongs to, or None."""
-    for index, rule in enumerate(classes):
-        if rule.values and value in rule.values:
-            return index
-        if isinstance(value, str) or (rule.above is None and rule.upto is None):
-            continue
-        if (rule.above is None or value > rule.above) and (rule.upto is None or value <= rule.upto):
-            return index
-    return None
+    """Return the index of the class that a value belongs to, or None."""
+    return next((index for index, rule in enumerate(classes) if rule.holds(value)), None)
 
 
 def crop_trial(trial: Trial, crop: Crop) -> Trial:

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from rtbrain.errors import ConfigError, SourceError
+from rtbrain.errors import SourceError
 from rtbrain.messages import FloatArray, IntArray
 from rtbrain.training.dataset_config import DatasetConfig
-from rtbrain.training.datasets import choose
+from rtbrain.training.datasets import task_trials
 from rtbrain.training.folds import audit as audit_fold
 from rtbrain.training.folds import folds, groups
 from rtbrain.training.nuisance.features import GROUPS, LENGTH, Measured, columns, measure
@@ -110,19 +110,15 @@ def audit_task(
     Raises
     ------
     ConfigError
-        The task is unknown, no trial fits it and the crop, or its trials cannot be split by the protocol.
+        The task is unknown, or its trials cannot be split by the protocol.
     SourceError
-        All trials are of one class, or one cannot be read.
+        No trial fits the task and the crop, all are of one class, or one cannot be read.
     LeakError
         The folds put a person on two sides.
     """
-    name, asked = config.task(task)
-    chosen = choose(found, asked, config.crop)
+    name, chosen = task_trials(config, found, task)
     trials = chosen.trials
-    classes = tuple(rule.name for rule in asked.classes)
-    if not trials:
-        such = f", such as {chosen.problems[-1]}" if chosen.problems else ""
-        raise ConfigError(f"{config.name}: no trial has a class of task {name!r} and the crop's length{such}")
+    classes = tuple(rule.name for rule in config.tasks[name].classes)
     if len(seen := {classes[label] for label in _labels(trials) if label >= 0}) == 1:
         raise SourceError(
             f"{config.name}: all {len(trials)} usable trials of task {name!r} are of class {seen.pop()!r}, so nothing "

@@ -55,6 +55,9 @@ def test_the_papers_ten_tasks_with_its_settings():
     assert found == PAPER
 
 
+OVERLAPPING = "[{name: a, upto: 5}, {name: b, above: -5}]"
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [
@@ -64,6 +67,12 @@ def test_the_papers_ten_tasks_with_its_settings():
         ("label: task", "label_: task", "label_"),
         ("name: b,", "name: a,", "each differently"),
         ("values: [y]", "values: []", "nothing belongs to class 'b'"),
+        ("values: [y]", "values: [y, x]", "'x' would be both 'a' and 'b'"),
+        ("[{name: a, values: [x]}, {name: b, values: [y]}]", OVERLAPPING, "above -5 and up to 5 would be both"),
+        ("values: [x]}, {name: b, values: [y]}", "values: [3]}, {name: b, above: 2}", "3.0 would be both"),
+        ("name: mine", "name: a/b", "name 'a/b' cannot be part of a file's name"),
+        ("name: mine", "name: ../mine", "cannot be part of a file's name; begin it with no dot"),
+        ("{load:", "{low/high:", "task 'low/high' cannot be"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_named(right, wrong, said, tmp_path):
@@ -77,6 +86,25 @@ def test_a_mistake_in_a_configuration_is_named(right, wrong, said, tmp_path):
     path.write_text(text.replace(right, wrong))
     with pytest.raises(ConfigError, match=f"mine.yaml[^$]*{said}"):
         load_dataset_config(str(path))
+
+
+def test_ranges_that_meet_do_not_overlap(tmp_path):
+    classes = "[{name: a, upto: 0}, {name: b, above: 0, upto: 5}, {name: c, above: 5}, {name: d, values: [none]}]"
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        f"{{name: mine, reader: bids, protocol: {{split: k-fold}}, tasks: {{load: {{label: x, classes: {classes}}}}}}}"
+    )
+    rules = load_dataset_config(str(path)).tasks["load"].classes
+    values = (-1.0, 0.0, 0.1, 5.0, 5.1, "none", "other", float("nan"))
+    assert [class_of(value, rules) for value in values] == [0, 0, 1, 1, 2, 3, None, None]
+
+
+def test_a_folder_is_no_name_of_a_set_and_its_own_configuration_is_pointed_out(tmp_path):
+    with pytest.raises(ConfigError, match=r"is a folder; .*--dataset NAME --root"):
+        load_dataset_config(str(tmp_path))
+    (tmp_path / "rtbrain.yaml").write_text("{}")
+    with pytest.raises(ConfigError, match=rf"give --dataset {tmp_path}/rtbrain.yaml"):
+        load_dataset_config(str(tmp_path))
 
 
 class TestRoot:

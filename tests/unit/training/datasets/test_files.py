@@ -45,6 +45,12 @@ def test_a_pattern_that_cannot_work_is_refused(tmp_path: Path, pattern: str, sai
         load(replace(EEGMAT, options={"pattern": pattern}), tmp_path)
 
 
+def test_the_releases_own_names_are_known(tmp_path: Path) -> None:
+    root = written(tmp_path, "Subject02_1.edf", "Subject02_2.edf")
+    chosen = choose(load(EEGMAT, root), EEGMAT.tasks["condition"])
+    assert [(trial.name, trial.label) for trial in chosen.trials] == [("Subject02_1", 0), ("Subject02_2", 1)]
+
+
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     root = written(tmp_path, "Subject02_rest.edf")
     (root / "Subject03_rest.edf").write_bytes(b"no recording")

@@ -96,7 +96,7 @@ def test_what_cannot_be_split_is_refused_before_anything_is_read() -> None:
     two = Found(tuple(replace(trial, open=unreadable) for trial in people(2).trials))
     with pytest.raises(ConfigError, match="k-fold needs at least"):
         audit_task(CONFIG, two)
-    with pytest.raises(ConfigError, match=r"no trial has a class of task 'group' and the crop's length, such as s01"):
+    with pytest.raises(SourceError, match=r"no trial has a class of task 'group' and the crop's length, such as s01"):
         audit_task(replace(CONFIG, crop=Crop(900)), two)
     with pytest.raises(ConfigError, match="no task"):
         audit_task(CONFIG, two, "other")
