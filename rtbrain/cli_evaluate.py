@@ -93,9 +93,10 @@ def evaluate(
     Example: rtbrain evaluate --dataset mdd --root data/mdd --task ec --seeds 5 --out evaluation
     """
     if complexity:
+        if datasets or methods:
+            raise ConfigError("--complexity is a table of its own, of all methods; leave out --dataset and --methods")
         _show_complexity()
-        if not datasets:
-            return
+        return
     if not datasets:
         raise ConfigError("which data set is to be evaluated? Give --dataset, such as --dataset mdd --root data/mdd")
     asked = {"--ablations": ablations, "--transfer": transfer, "--contexts": contexts is not None}
@@ -104,10 +105,19 @@ def evaluate(
         raise ConfigError(f"{several} are tables of their own; ask for one of them")
     if probes and (transfer or contexts is not None):
         raise ConfigError("--probes belong to the table of methods; leave out --transfer and --contexts")
+    unused = {"--methods": methods, "--adaptation": adaptation, "--raw": raw, "--cluster": cluster}
+    unused |= {"--protocol paper": protocol != "strict", "--seeds": seeds > 1}
+    if contexts is not None and (given := [name for name, value in unused.items() if value]):
+        raise ConfigError(f"--contexts asks a bundle as it is, without folds; leave out {', '.join(given)}")
     check_folder(out)
-    from rtbrain.training.evaluate_command import EvaluateOrder, open_sets
+    from rtbrain.training.evaluate_command import YARDSTICKS, EvaluateOrder, open_sets
 
     chosen = _methods(methods, adaptation, ablations, transfer)
+    if probes and all(method.name in YARDSTICKS for method in chosen):
+        raise ConfigError(
+            f"--probes: {', '.join(method.name for method in chosen)} does not listen to the brain in the first place; "
+            "name others in --methods"
+        )
     order = EvaluateOrder(
         methods=tuple(chosen),
         out=out.resolve(),
@@ -145,7 +155,7 @@ def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, tr
 
 def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> None:
     """Evaluate one task; show its tables, and write them."""
-    from rtbrain.console import progress_bar
+    from rtbrain.console import progress_bar, say_in_log
     from rtbrain.console_evaluate import show_evaluation
     from rtbrain.training.evaluate_command import evaluate_plan, plan_task
     from rtbrain.training.evaluate_table import write_evaluation
@@ -153,6 +163,7 @@ def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> No
     planned = plan_task(own, task, order)
     for problem in planned.chosen.problems:
         click.echo(f"left out: {problem}", err=True)
+    say_in_log(f"{own.config.name}, task {task}: {len(planned.methods)} methods; answers go to {order.out}")
     with progress_bar() as progress:
         result = evaluate_plan(own, planned, order, progress)
     show_evaluation(result)

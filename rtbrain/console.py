@@ -1,5 +1,6 @@
 """What commands show on the screen: progress bars and tables."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +21,20 @@ console = Console(highlight=False, soft_wrap=True)
 error_console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+LOG_EVERY_S = 30
+"""How often progress is told in a log."""
+
+
+def say_in_log(text: str) -> None:
+    """Print a line where there is no terminal to show a bar in."""
+    if not error_console.is_terminal:
+        error_console.print(text, markup=False)
+
+
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """Show a bar, in a terminal only, that is moved by calling with what is being done and its share done."""
+    """Show a bar that is moved by calling with what is being done and its share done; in a log, a line now and then."""
+    told = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as bar:
         tasks: dict[str, TaskID] = {}
@@ -33,6 +45,10 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
                     bar.update(other, visible=False)
                 tasks[what] = bar.add_task(escape(what), total=1.0)
             bar.update(tasks[what], completed=share)
+            nonlocal told
+            if time.monotonic() - told >= LOG_EVERY_S:
+                told = time.monotonic()
+                say_in_log(f"{what}: {share:.0%}")
 
         yield move
 

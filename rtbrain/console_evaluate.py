@@ -16,9 +16,8 @@ from rtbrain.training.transfer_table import TransferTable
 
 def show_evaluation(found: Evaluation) -> None:
     """Print the table of methods, accuracy against time, and the nuisance beside them."""
-    kind = "harmonised" if found.harmonised else "raw"
     console.print(
-        f"[bold]{escape(found.dataset)}, task {escape(found.task)}[/bold], {kind}, protocol {found.protocol}: "
+        f"[bold]{escape(found.dataset)}, task {escape(found.task)}[/bold], {found.kind}, protocol {found.protocol}: "
         f"{found.n_people} people, {found.n_trials} trials, {found.n_folds} folds, {len(found.seeds)} seed(s)"
         f"{'' if found.adaptation == 'none' else f', adaptation {found.adaptation}'}"
     )
@@ -27,6 +26,7 @@ def show_evaluation(found: Evaluation) -> None:
     with_paper = any(paper_figure(found, row.method) is not None for row in found.rows)
     last = ("the paper's",) if with_paper else ()
     rows = table("method", "accuracy", "95 %", "balanced", "AUC", "calibration error", *last)
+    rows.columns[0].no_wrap = True
     for row in found.rows:
         own = row.scores
         numbers = (own.balanced, own.auc, own.calibration_error)
@@ -42,6 +42,19 @@ def show_evaluation(found: Evaluation) -> None:
     _show_differences(found)
     _show_over_time(found)
     _show_probes(found)
+    _show_epochs(found)
+
+
+def _show_epochs(found: Evaluation) -> None:
+    """Print which epochs validation people chose: a start that was kept is no network that was trained."""
+    chosen = [row for row in found.rows if row.kept]
+    if not chosen:
+        return
+    shown = table("method", "epoch kept in each fold: median (from, to)")
+    for row in chosen:
+        shown.add_row(escape(row.method), row.kept)
+    console.print()
+    console.print(shown)
 
 
 def _show_probes(found: Evaluation) -> None:

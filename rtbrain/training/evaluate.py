@@ -53,6 +53,8 @@ class Plan:
     """Methods that are probed, with the first seed: do answers flip with other people's filters and lines?"""
     once: tuple[str, ...] = ()
     """Methods that are run with the first seed only, as they cost too much."""
+    raw: bool = False
+    """Whether it was asked for recordings without harmonising, in the default band."""
 
     @property
     def seconds(self) -> tuple[float, ...]:
@@ -118,6 +120,7 @@ def plan(
     n_seeds: int = 1,
     probed: Sequence[str] = (),
     once: Sequence[str] = (),
+    raw: bool = False,
 ) -> Plan:
     """Fix what will be evaluated.
 
@@ -139,7 +142,11 @@ def plan(
         Methods that are also asked about test recordings with the filters and lines of others; first seed only.
     once : sequence of str
         Methods that are run with the first seed only.
+    raw : bool
+        Recordings without harmonising, in the default band; the same seconds are used.
     """
+    if raw:
+        config = replace(config, recipe=replace(config.recipe, harmonise=None, bands=Recipe().bands))
     name, chosen = task_trials(config, found, task)
     if n_seeds < 1:
         raise ConfigError(f"{n_seeds} seeds are no evaluation; give 1 or more")
@@ -165,7 +172,9 @@ def plan(
             "probes give test recordings the filters and lines of other people, and leave-one-stimulus-out has the "
             "same people on both sides; leave the probes out, or choose a split by subject"
         )
-    return Plan(config, name, chosen, own, optimistic, n_seeds, recipe, content, probed=tuple(probed), once=tuple(once))
+    return Plan(
+        config, name, chosen, own, optimistic, n_seeds, recipe, content, probed=tuple(probed), once=tuple(once), raw=raw
+    )
 
 
 def check_classes(planned: Plan) -> None:
@@ -198,20 +207,18 @@ def evaluate(
     nuisance = nuisance_values(planned, found, jobs)
     jobs = [replace(job, nuisance=nuisance) for job in jobs]
     total, done = len(slots), len(slots) - sum(len(job.todo) for job in jobs)
+    doing = f"{planned.config.name}, {planned.task}: {len(planned.methods)} methods, {total} answers"
+    doing += f", {done} of them kept from before" if done else ""
+    tell = progress or (lambda what, share: None)
+    tell(doing, done / total)
     for n in run_folds(jobs, workers, cluster):
         done += n
-        if progress is not None:
-            progress(f"{len(planned.methods)} methods on {total // len(planned.methods)} folds", done / total)
+        tell(doing, done / total)
     answers = [load_answers(slot) for slot in slots]
     missing = [slot.path for slot, each in zip(slots, answers, strict=True) if each is None]
     if missing:
         raise SourceError(f"{missing[0]} was removed while the evaluation ran; run it again")
     return [each for each in answers if each is not None]
-
-
-def unharmonised(config: DatasetConfig) -> DatasetConfig:
-    """Return the configuration with recordings as they are, in the default band; the same seconds are used."""
-    return replace(config, recipe=replace(config.recipe, harmonise=None, bands=Recipe().bands))
 
 
 def fold_jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:

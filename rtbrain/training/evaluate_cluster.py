@@ -121,6 +121,8 @@ def _files(*jobs: FoldJob) -> list[str]:
 def _connected(address: str) -> Iterator[Any]:
     from distributed import Client
 
+    if "://" not in address:  # the client would look for it for long, and complain once more when it is forgotten
+        raise ConfigError(f"{address} is no address of a Dask scheduler; give one such as tcp://10.0.0.5:8786")
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rtbrain.errors import ConfigError
 from rtbrain.training.dataset_config import DatasetConfig, load_dataset_config
 from rtbrain.training.datasets import find_root, load
-from rtbrain.training.evaluate import Plan, check_classes, evaluate, plan, unharmonised
+from rtbrain.training.evaluate import Plan, check_classes, evaluate, plan
 from rtbrain.training.evaluate_table import Evaluation, tabulate
 from rtbrain.training.methods import NUISANCE, Method
 from rtbrain.training.nuisance.beside import audit_beside
@@ -69,9 +69,8 @@ def open_sets(datasets: Sequence[str], roots: Sequence[Path]) -> list[DataSet]:
 
 def plan_task(own: DataSet, task: str, order: EvaluateOrder) -> Plan:
     """Fix what is evaluated on one task."""
-    config = unharmonised(own.config) if order.raw else own.config
     probed = [method.name for method in order.methods if method.name not in YARDSTICKS] if order.probes else []
-    return plan(config, own.found, order.methods, task, order.paper, order.seeds, probed)
+    return plan(own.config, own.found, order.methods, task, order.paper, order.seeds, probed, raw=order.raw)
 
 
 def evaluate_plan(own: DataSet, planned: Plan, order: EvaluateOrder, progress: Progress) -> Evaluation:

@@ -11,6 +11,7 @@ import numpy as np
 from rtbrain import __version__
 from rtbrain.errors import SourceError
 from rtbrain.training.evaluate import Plan
+from rtbrain.training.evaluate_cluster import installed
 from rtbrain.training.evaluate_store import Answers
 from rtbrain.training.methods import METHODS, REFERENCES
 from rtbrain.training.methods.base import Attention
@@ -44,6 +45,17 @@ class Row:
     """By what was exchanged (`filters`, `lines`): answers that flipped, and answers asked for; first seed only."""
     not_probed: tuple[str, ...] = ()
     """What could not be exchanged in some folds, in how many, and why."""
+    epochs_kept: tuple[int, ...] = ()
+    """The epoch that validation people chose in each fold of each seed, where there was one; 0 is the head start."""
+
+    @property
+    def kept(self) -> str:
+        """Return the epochs in words; nothing for a method without."""
+        if not self.epochs_kept:
+            return ""
+        told = f"{np.median(self.epochs_kept):g} ({min(self.epochs_kept)} to {max(self.epochs_kept)})"
+        starts = self.epochs_kept.count(0)
+        return f"{told}, the start in {starts} of {len(self.epochs_kept)}" if starts else told
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,8 @@ class Evaluation:
     """Of all methods in the table but the yardsticks; see `rtbrain.training.methods.table_mode`."""
     label: str
     """Empty, or why the figures flatter."""
-    harmonised: bool
+    kind: str
+    """How recordings were taken: `harmonised`, `as recorded`, or `raw`: without the harmonising that they need."""
     n_people: int
     n_trials: int
     seeds: tuple[int, ...]
@@ -84,7 +97,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        return {"rtbrain": __version__, **asdict(self)}
+        return {"rtbrain": __version__, "installed": installed(), **asdict(self)}
 
 
 def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evaluation:
@@ -102,7 +115,8 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
             over_time[seconds] = at.accuracy, at.accuracy_interval
         n_seeds = len(own.probabilities)
         asked = _flips(answers, name), _not_probed(answers, name)
-        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name), n_seeds, *asked))
+        kept = tuple(int(each.facts["epoch"]) for each in answers if each.method == name and "epoch" in each.facts)
+        rows.append(Row(name, score(own), against, over_time, _by_fold(answers, name), n_seeds, *asked, kept))
     first = next(iter(answered.values()))
     harmonised = planned.recipe.harmonise is not None
     labels = [OPTIMISTIC] if planned.optimistic else []
@@ -116,7 +130,7 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         protocol="paper" if planned.optimistic else "strict",
         adaptation=planned.adaptation,
         label="; ".join(labels),
-        harmonised=harmonised,
+        kind="harmonised" if harmonised else "raw" if planned.raw else "as recorded",
         n_people=len(first.names),
         n_trials=len(first.trials),
         seeds=tuple(sorted({each.seed for each in answers})),
@@ -219,7 +233,7 @@ def paper_figure(found: Evaluation, method: str) -> float | None:
 
 def evaluation_stem(found: Evaluation, folder: Path) -> str:
     """Return what the files of an evaluation are called in a folder, without their endings."""
-    kind = "harmonised" if found.harmonised else "raw"
+    kind = found.kind.replace(" ", "-")
     mode = "" if found.adaptation == "none" else f"-{found.adaptation}"
     parts = "-ablations" if any(row.method not in METHODS for row in found.rows) else ""
     return stem_in(folder, f"{found.dataset}-{found.task}-{kind}-{found.protocol}{mode}{parts}", found.question)
@@ -236,9 +250,8 @@ def _tsv(found: Evaluation) -> str:
     for reference in COMPARED:
         header += [f"to_{reference}", f"to_{reference}_low", f"to_{reference}_high", f"to_{reference}_p"]
     header += [f"accuracy_{seconds}_s" if seconds != "all" else "accuracy_all" for seconds in lengths]
-    lines = [
-        "\t".join([*header, "seeds", "flips_filters", "flips_lines", "protocol", "adaptation", "label", "nuisance"])
-    ]
+    said = ["recordings", "protocol", "adaptation", "label", "nuisance"]
+    lines = ["\t".join([*header, "seeds", "flips_filters", "flips_lines", "epochs_kept", *said])]
     for row in found.rows:
         own = row.scores
         numbers = [own.accuracy, *own.accuracy_interval, own.balanced, *own.balanced_interval]
@@ -250,6 +263,7 @@ def _tsv(found: Evaluation) -> str:
         cells += [f"{row.over_time[seconds][0]:.4f}" for seconds in lengths]
         flips = [row.probes.get(kind) for kind in ("filters", "lines")]
         cells += [str(row.n_seeds), *("n/a" if each is None else f"{each[0] / each[1]:.4f}" for each in flips)]
-        said = [found.protocol, found.adaptation, found.label, found.nuisance]
-        lines.append("\t".join([row.method, *cells, *said]))
+        cells.append(",".join(map(str, row.epochs_kept)) or "n/a")
+        beside = [found.kind, found.protocol, found.adaptation, found.label, found.nuisance]
+        lines.append("\t".join([row.method, *cells, *beside]))
     return "\n".join(lines) + "\n"

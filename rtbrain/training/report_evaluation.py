@@ -21,11 +21,10 @@ def write_report(
     more: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the report of an evaluation; return its path."""
-    kind = "harmonised" if found.harmonised else "raw"
     page = Page(
         f"{found.dataset}, task {found.task}",
         f"{f'{found.title} · ' if found.title else ''}rtbrain evaluate · "
-        f"{kind} · protocol {found.protocol} · {found.n_people} people, {found.n_trials} trials, "
+        f"{found.kind} · protocol {found.protocol} · {found.n_people} people, {found.n_trials} trials, "
         f"{found.n_folds} folds, {len(found.seeds)} seed(s) · adaptation {found.adaptation}",
     )
     _add_accuracy(page, found)
@@ -115,6 +114,8 @@ def _add_folds(page: Page, found: Evaluation) -> None:
     folds = list(dict.fromkeys(fold for row in found.rows for fold in row.by_fold))
     rows = [[fold, *(_share(row.by_fold.get(fold)) for row in found.rows)] for fold in folds]
     header = ["fold", *(row.method for row in found.rows)]
+    if any(row.kept for row in found.rows):
+        rows.append(["epoch kept: median (from, to)", *(row.kept for row in found.rows)])
     page.table(header, rows, folded=f"{len(folds)} folds" if len(folds) > 20 else "")
     people = list(found.rows[0].scores.by_person)
     each = [[who, *(f"{row.scores.by_person[who]:.2f}" for row in found.rows)] for who in people]

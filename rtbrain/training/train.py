@@ -32,6 +32,7 @@ from rtbrain.training.folds import Fold, audit, groups, split
 from rtbrain.training.methods.base import with_bands
 from rtbrain.training.nuisance.beside import nuisance_line
 from rtbrain.training.report_training import write_training_report
+from rtbrain.training.run import pick_device
 from rtbrain.training.task_model import context_within, task_model
 from rtbrain.training.train_card import metrics_of, provenance_of, statistics_of, tokens_at_most, trust_of
 from rtbrain.training.trial_cache import TrialCache
@@ -105,6 +106,7 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
         A person, or what was fitted before, is on two sides.
     """
     check_free(order.out)
+    pick_device(order.device)  # one that is not there is refused now, not after templates and tokens were made
     config = load_dataset_config(order.dataset)
     found = load(config, order.root)
     planned = plan(config, found, (), order.task)

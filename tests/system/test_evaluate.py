@@ -48,13 +48,13 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
     done = invoke(*command(lab, tmp_path))
     assert done.exit_code == 0, done.output
     shown = done.stdout
-    assert "lab, task group, raw, protocol strict: 10 people, 10 trials, 2 folds, 1 seed(s)" in shown
+    assert "lab, task group, as recorded, protocol strict: 10 people, 10 trials, 2 folds, 1 seed(s)" in shown
     assert "nuisance alone:" in shown
     assert "difference in accuracy" in shown
     assert "to band-power" in shown
     assert "accuracy by the seconds of EEG seen, after a warm-up of 1 s" in shown
     assert "OPTIMISTIC" not in shown
-    found = plain(tmp_path / "lab-group-raw-strict.json")
+    found = plain(tmp_path / "lab-group-as-recorded-strict.json")
     assert isinstance(found, dict)
     rows = {row["method"]: row for row in found["rows"]}
     assert list(rows) == METHODS.split(",")
@@ -67,12 +67,12 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
     gap = rows["majority"]["against"]["band-power"]
     assert gap["accuracy"] == pytest.approx(rows["majority"]["scores"]["accuracy"] - 1)
     assert gap["interval"][0] <= gap["accuracy"] <= gap["interval"][1]
-    with (tmp_path / "lab-group-raw-strict.tsv").open(encoding="utf-8") as file:
+    with (tmp_path / "lab-group-as-recorded-strict.tsv").open(encoding="utf-8") as file:
         table = {row["method"]: row for row in csv.DictReader(file, delimiter="\t")}
     assert table["band-power"]["accuracy"] == "1.0000"
     assert table["band-power"]["to_band-power"] == "n/a"
     assert all(row["nuisance"] == found["nuisance"] and row["protocol"] == "strict" for row in table.values())
-    before, page = files_of(tmp_path), (tmp_path / "lab-group-raw-strict.html").read_text()
+    before, page = files_of(tmp_path), (tmp_path / "lab-group-as-recorded-strict.html").read_text()
     assert invoke(*command(lab, tmp_path)).stdout == shown
     assert files_of(tmp_path) == before
     check_page(page)
@@ -93,7 +93,7 @@ def test_probes_that_cannot_be_made_are_named_with_the_reason(lab: Path, tmp_pat
     shown = " ".join(done.stdout.split())
     assert "probes of band-power: filters not exchanged in 2 folds (fold-01: the training recordings show one" in shown
     assert "lines not exchanged in 2 folds (fold-01: 0 training recordings have" in shown
-    page = (tmp_path / "lab-group-raw-strict.html").read_text()
+    page = (tmp_path / "lab-group-as-recorded-strict.html").read_text()
     assert "band-power: filters not exchanged in 2 folds" in page
 
 
@@ -101,14 +101,17 @@ def test_probes_that_cannot_be_made_are_named_with_the_reason(lab: Path, tmp_pat
 def test_a_second_table_in_the_same_folder_keeps_the_first(lab: Path, tmp_path: Path) -> None:
     first, second = ("majority,band-power", "majority")
     assert invoke(*command(lab, tmp_path, "--no-report", methods=first)).exit_code == 0
-    kept = {name: (tmp_path / name).read_bytes() for name in ("lab-group-raw-strict.json", "lab-group-raw-strict.tsv")}
+    kept = {
+        name: (tmp_path / name).read_bytes()
+        for name in ("lab-group-as-recorded-strict.json", "lab-group-as-recorded-strict.tsv")
+    }
     answers = files_of(tmp_path)
     done = invoke(*command(lab, tmp_path, methods=second))
     assert done.exit_code == 0, done.output
-    assert "lab-group-raw-strict-2.html" in done.stdout
+    assert "lab-group-as-recorded-strict-2.html" in done.stdout
     assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
     assert files_of(tmp_path) == answers, "both rest on the same answers"
-    found = plain(tmp_path / "lab-group-raw-strict-2.json")
+    found = plain(tmp_path / "lab-group-as-recorded-strict-2.json")
     assert isinstance(found, dict)
     assert [row["method"] for row in found["rows"]] == ["majority"]
 
@@ -118,13 +121,13 @@ def test_the_protocol_of_the_paper_is_called_optimistic_everywhere(lab: Path, tm
     args = ("evaluate", "--dataset", lab, "--methods", "majority,band-power", "--out", tmp_path)
     done = invoke(*args, "--protocol", "paper")
     assert done.stdout.count("OPTIMISTIC") == 3, "over every table"
-    assert "OPTIMISTIC" in (tmp_path / "lab-group-raw-paper.tsv").read_text()
-    found = plain(tmp_path / "lab-group-raw-paper.json")
+    assert "OPTIMISTIC" in (tmp_path / "lab-group-as-recorded-paper.tsv").read_text()
+    found = plain(tmp_path / "lab-group-as-recorded-paper.json")
     assert isinstance(found, dict)
     assert "OPTIMISTIC" in found["label"]
-    page = (tmp_path / "lab-group-raw-paper.html").read_text()
+    page = (tmp_path / "lab-group-as-recorded-paper.html").read_text()
     assert page.count("OPTIMISTIC") == page.count(escape(found["nuisance"])) >= 5, "beside every accuracy"
-    assert not (tmp_path / "lab-group-raw-strict.json").exists()
+    assert not (tmp_path / "lab-group-as-recorded-strict.json").exists()
 
 
 @pytest.mark.slow
@@ -137,12 +140,12 @@ def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Pa
     kill_when(lambda: len(files_of(killed)) >= 4, "-m", "rtbrain", *args[1])
     kept = files_of(killed)
     assert 3 < len(kept) < 10, "it was not in the middle"
-    assert not (killed / "lab-group-raw-strict.json").exists()
+    assert not (killed / "lab-group-as-recorded-strict.json").exists()
     done = invoke(*args[1])
     assert done.exit_code == 0, done.output
     after = files_of(killed)
     assert {path: after[path] for path in kept} == kept, "no fold is run twice"
-    for name in ("lab-group-raw-strict.json", "lab-group-raw-strict.tsv"):
+    for name in ("lab-group-as-recorded-strict.json", "lab-group-as-recorded-strict.tsv"):
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
     for path in files_of(whole):
         assert (killed / path).read_bytes() == (whole / path).read_bytes()
@@ -195,6 +198,11 @@ def test_sets_and_tables_that_do_not_go_together(lab: Path, tmp_path: Path) -> N
     assert "two or more" in refused(*own, "--transfer")
     assert "one of them" in refused(*own, "--transfer", "--ablations")
     assert "one of them" in refused(*own, "--contexts", "mdd-ec", "--ablations")
+    message = refused(*own, "--contexts", "mdd-ec", "--methods", "band-power", "--protocol", "paper", "--seeds", 3)
+    assert "leave out --methods, --protocol paper, --seeds" in message
+    assert "majority, nuisance does not listen" in refused(*own, "--probes", "--methods", "majority,nuisance")
+    assert "a table of its own" in refused(*own, "--complexity")
+    assert "is no address of a Dask scheduler" in refused(*own, "--cluster", "nonsense")
     assert "leave out --transfer" in refused(*own, "--transfer", "--probes")
     assert "two or more" in refused(*own, "--transfer", "--adaptation", "transductive")  # its methods can adapt
     assert "never mixed" in refused(*own, "--methods", "band-power,dann")

@@ -75,7 +75,7 @@ def test_a_cluster_gives_what_this_machine_gives(lab: Path, tmp_path: Path) -> N
         assert evaluate(lab, spread, "--cluster", address).returncode == 0
     assert files_of(spread) == before, "no fold is run twice"
     assert before.keys() == files_of(alone).keys()
-    for path in [*before, "lab-group-raw-strict.json", "lab-group-raw-strict.tsv"]:
+    for path in [*before, "lab-group-as-recorded-strict.json", "lab-group-as-recorded-strict.tsv"]:
         assert (spread / path).read_bytes() == (alone / path).read_bytes()
 
 

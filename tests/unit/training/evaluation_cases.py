@@ -42,11 +42,16 @@ def write_people(root: Path, n: int = 10) -> Path:
 
 
 def planned(
-    root: Path, *methods: str, config: DatasetConfig = CONFIG, optimistic: bool = False, n_seeds: int = 1
+    root: Path,
+    *methods: str,
+    config: DatasetConfig = CONFIG,
+    optimistic: bool = False,
+    n_seeds: int = 1,
+    raw: bool = False,
 ) -> tuple[Plan, Found]:
     """Plan the evaluation of a set written before."""
     config, found = found_in(root, config)
-    return plan(config, found, methods_named(methods), optimistic=optimistic, n_seeds=n_seeds), found
+    return plan(config, found, methods_named(methods), optimistic=optimistic, n_seeds=n_seeds, raw=raw), found
 
 
 def found_in(root: Path, config: DatasetConfig = CONFIG) -> tuple[DatasetConfig, Found]:

@@ -48,6 +48,7 @@ def test_a_table_says_what_must_stand_beside_it(tool: ModuleType) -> None:
     scores = Scores(0.7, (0.5, 0.9), 0.69, (0.5, 0.9), 0.75, 0.1, ((3.0, 1.0), (1.0, 3.0)), {}, ())
     gap = Difference(0.05, (-0.1, 0.2), 0.5)
     row = Row("rtbrain", scores, {"band-power": gap}, {"10": (0.6, (0, 1)), "all": (0.7, (0, 1))}, {}, 5)
+    row = replace(row, epochs_kept=(9, 0, 4), not_probed=("lines not exchanged in 2 folds (why)",))
     row.probes["filters"] = (1, 12)
     found = Evaluation(
         dataset="mdd",
@@ -56,7 +57,7 @@ def test_a_table_says_what_must_stand_beside_it(tool: ModuleType) -> None:
         protocol="strict",
         adaptation="none",
         label="CONFOUNDED (for a test)",
-        harmonised=False,
+        kind="raw",
         n_people=8,
         n_trials=8,
         seeds=(0,),
@@ -65,14 +66,13 @@ def test_a_table_says_what_must_stand_beside_it(tool: ModuleType) -> None:
         nuisance="nuisance alone: filters 0.90",
         rows=(row,),
     )
-    shown = tool.markdown(next(table for table in tool.TABLES if table.raw), found)
+    shown = tool.markdown(found)
     assert "mdd, ec, raw, adaptation none, protocol strict" in shown
     assert "nuisance alone: filters 0.90" in shown
     assert "**CONFOUNDED (for a test)**" in shown
-    cells = (
-        "| rtbrain | 5 | 0.700 (0.50 to 0.90) | 0.690 | 0.750 | 0.100 | +0.050 (-0.10 to +0.20) |  | 0.600 | 1 of 12 |"
-    )
-    assert cells in shown
+    cells = "| rtbrain | 5 | 0.700 (0.50 to 0.90) | 0.690 | 0.750 | 0.100 | +0.050 (-0.10 to +0.20) |  | 0.600 |"
+    assert f"{cells} 4 (0 to 9), the start in 1 of 3 | 1 of 12 |" in shown
+    assert "Probes of rtbrain: lines not exchanged in 2 folds (why)." in shown
 
 
 @pytest.mark.slow

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rtbrain.conditioning.filters import Band
 from rtbrain.errors import ConfigError, LeakError, SourceError
 from rtbrain.messages import FloatArray
+from rtbrain.pipeline import HarmoniseSettings
 from rtbrain.training.dataset_config import Crop, Protocol
-from rtbrain.training.evaluate import evaluate, fold_jobs, unharmonised
+from rtbrain.training.evaluate import evaluate, fold_jobs
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers, run_fold
 from rtbrain.training.evaluate_store import Slot, load_answers
 from rtbrain.training.methods import HIDDEN, METHODS, Adaptation, Example, Fitted, TokenNeed
@@ -263,10 +265,14 @@ def test_two_workers_answer_as_one_does(people: Path, done: Path, tmp_path: Path
     assert [replace(each, facts={}) for each in evaluate(plan, found, tmp_path, workers=2)] == one
 
 
-def test_raw_is_the_default_band_without_harmonising() -> None:
-    config = unharmonised(CONFIG)
-    assert config.recipe.harmonise is None
-    assert (config.recipe.bands[0].low_hz, config.recipe.bands[0].high_hz) == (1, 40)
+def test_raw_is_the_default_band_without_harmonising(people: Path) -> None:
+    own = replace(
+        CONFIG, recipe=replace(CONFIG.recipe, harmonise=HarmoniseSettings(lines=None), bands=(Band("x", 3, 26),))
+    )
+    for raw, edges in ((False, (3, 26)), (True, (1, 40))):
+        plan, _ = planned(people, "majority", config=own, raw=raw)
+        assert (plan.recipe.harmonise is None) == raw == plan.raw
+        assert (plan.recipe.bands[0].low_hz, plan.recipe.bands[0].high_hz) == edges
 
 
 def test_no_seeds_are_refused(people: Path) -> None:

@@ -40,7 +40,7 @@ def table(question: str, *methods: str, adaptation: str = "none") -> Evaluation:
         protocol="strict",
         adaptation=adaptation,
         label="",
-        harmonised=False,
+        kind="as recorded",
         n_people=8,
         n_trials=8,
         seeds=(0,),
@@ -58,11 +58,13 @@ def test_a_table_of_other_methods_is_kept_beside_the_first(tmp_path: Path) -> No
         write_evaluation(each, tmp_path)
         write_report(each, tmp_path)
     stems = {path.stem for path in tmp_path.iterdir()}
-    assert stems == {"lab-group-raw-strict", "lab-group-raw-strict-2"}, "the same question has its own name again"
+    assert stems == {"lab-group-as-recorded-strict", "lab-group-as-recorded-strict-2"}, (
+        "the same question has its own name again"
+    )
     assert len(list(tmp_path.iterdir())) == 6
     for stem, methods in (
-        ("lab-group-raw-strict", ["majority"]),
-        ("lab-group-raw-strict-2", ["majority", "band-power"]),
+        ("lab-group-as-recorded-strict", ["majority"]),
+        ("lab-group-as-recorded-strict-2", ["majority", "band-power"]),
     ):
         kept = json.loads((tmp_path / f"{stem}.json").read_text())
         assert [row["method"] for row in kept["rows"]] == methods
@@ -107,14 +109,14 @@ def test_the_papers_transfer_stands_beside_its_own_model_that_adapts_as_the_pape
 
 def test_ablations_are_told_by_their_name(tmp_path: Path) -> None:
     written = write_evaluation(table("one", "rtbrain", "rtbrain-lsa-only", adaptation="inductive"), tmp_path)
-    assert written[0].name == "lab-group-raw-strict-inductive-ablations.json"
+    assert written[0].name == "lab-group-as-recorded-strict-inductive-ablations.json"
     assert write_evaluation(table("two", "rtbrain", adaptation="inductive"), tmp_path)[0].stem.endswith("-inductive")
 
 
 def test_what_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
-    (tmp_path / "lab-group-raw-strict.json").write_text("{")
-    (tmp_path / "lab-group-raw-strict-2.html").write_text("mine")
-    assert write_evaluation(table("one", "majority"), tmp_path)[0].name == "lab-group-raw-strict-3.json"
+    (tmp_path / "lab-group-as-recorded-strict.json").write_text("{")
+    (tmp_path / "lab-group-as-recorded-strict-2.html").write_text("mine")
+    assert write_evaluation(table("one", "majority"), tmp_path)[0].name == "lab-group-as-recorded-strict-3.json"
 
 
 def test_transfers_between_other_sets_are_kept(tmp_path: Path) -> None:
