@@ -49,6 +49,7 @@ def parity(
     from rtbrain.parity import certify
 
     found = load_bundle(find_bundle(bundle))
+    instead = ", in place of the certificate that was there" if (found.folder / PARITY).exists() else ""
     with progress_bar() as progress:
         made = certify(
             found,
@@ -65,7 +66,7 @@ def parity(
         f"{made.file}, {made.seconds[1] - made.seconds[0]:.1f} s in {made.chunks} chunks of {made.chunk_samples[0]} to "
         f"{made.chunk_samples[1]} samples: all {made.tokens} tokens are identical, live and offline; "
         f"{made.decisions_compared} of {made.decisions} decisions were compared, and their probabilities differ by "
-        f"{made.largest_probability_difference:.1e} at the most\nwrote {found.folder / PARITY}"
+        f"{made.largest_probability_difference:.1e} at the most\nwrote {found.folder / PARITY}{instead}"
     )
 
 

@@ -86,7 +86,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; give the path of a YAML file") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start})") from error
     except yaml.YAMLError as error:

@@ -162,9 +162,8 @@ def show_complexity(rows: Sequence[Complexity]) -> None:
         cells = (f"{row.parameters:,}", paper[0], size, paper[1], _operations(row.flops), paper[2])
         shown.add_row(*map(escape, (f"{row.name} (saved)" if row.savings else row.name, *cells)))
     console.print(shown)
-    for row in rows:
-        if row.about:
-            console.print(escape(f"{row.name}: {row.about}"))
+    for about in dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.about):
+        console.print(escape(about))
     console.print(f"(saved): {SAVED}")
     console.print(NOTE)
 

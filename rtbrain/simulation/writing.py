@@ -23,7 +23,7 @@ from rtbrain.simulation.population import Design
 from rtbrain.simulation.seeding import generator
 from rtbrain.simulation.world import World
 from rtbrain.simulation.writing_order import Order, configured, planted, scaled
-from rtbrain.simulation.writing_truth import Progress, optima_of, truth_of
+from rtbrain.simulation.writing_truth import Progress, lacking_classes, optima_of, truth_of
 from rtbrain.training.dataset_config import OWN, DatasetConfig
 
 CONFIG: Final = OWN
@@ -90,9 +90,10 @@ def simulate(order: Order, out: Path, progress: Progress = lambda *_: None, n_dr
         layout.tables(folder, files, scale)
         (folder / CONFIG).write_text(yaml.safe_dump(raw, sort_keys=False, allow_unicode=True), encoding="utf-8")
         write_json(folder / TRUTH, truth_of(order, design, files, optima))
-    if alone := [name for name, each in optima.items() if each.chance == 1]:
+    for task, lacking in lacking_classes(config, files, layout.n_classes).items():
         notes.append(
-            f"all trials of {', '.join(alone)} are of one class; ask for more subjects or trials to tell apart"
+            f"no trial of task {task} is of class {', '.join(lacking)}, so nothing can learn it; ask for more subjects "
+            "or trials"
         )
     lengths = [each.seconds for file in files for take in file.takes for each in take.stretches if each.trial]
     return Simulated(

@@ -27,16 +27,28 @@ def optima_of(
     """Return how well each task can be solved at best, at the length of the crop and with the set's own labels."""
     assert config.crop is not None, "the five sets have a crop"
     seconds, n_labels = config.crop.seconds, world.design.n_classes
-    trials = [
-        (each.label, each.fields)
-        for each in (each for file in files for take in file.takes for each in take.stretches)
-        if each.trial is not None
-    ]
+    trials = _labelled(files)
     found: dict[str, Optimum] = {}
     for name, task in config.tasks.items():
         progress("what is possible at best", len(found) / len(config.tasks))
         found[name] = world.bayes_optimal(seconds, mix_of(task, n_labels, trials), n_draws)
     return found
+
+
+def lacking_classes(config: DatasetConfig, files: Sequence[File], n_labels: int) -> dict[str, list[str]]:
+    """Return by task the classes that no trial is of, where there are any."""
+    found = {}
+    for name, task in config.tasks.items():
+        counts = mix_of(task, n_labels, _labelled(files)).sum(axis=0)
+        if lacking := [rule.name for rule, count in zip(task.classes, counts, strict=True) if not count]:
+            found[name] = lacking
+    return found
+
+
+def _labelled(files: Sequence[File]) -> list[tuple[int | None, Mapping[str, Value]]]:
+    """Return the label and the fields of every trial."""
+    stretches = (each for file in files for take in file.takes for each in take.stretches)
+    return [(each.label, each.fields) for each in stretches if each.trial is not None]
 
 
 def mix_of(task: Task, n_labels: int, trials: Iterable[tuple[int | None, Mapping[str, Value]]]) -> FloatArray:

@@ -41,7 +41,7 @@ def test_minutes_are_ignored_with_a_note_where_the_format_fixes_them(tmp_path: P
 
 def test_one_class_alone_is_no_task(tmp_path: Path) -> None:
     done = invoke("simulate", "--dataset", "mdd", "--subjects", 1, "--minutes", 0.05, "--out", tmp_path / "set")
-    assert "note: all trials of ec, eo are of one class" in done.stderr
+    assert "note: no trial of task ec is of class healthy, so nothing can learn it; ask for more" in done.stderr
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
