@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rtbrain.training.train import Listener
 
 _BY_SET = "[default: the data set's]"
-_TOLD_EVERY = 10
 
 
 @click.command()
@@ -77,8 +76,8 @@ def train(out: Path, exclude: str, threads: int, **options: Any) -> None:
 
 @contextmanager
 def _listening() -> Iterator[Listener]:
-    """Show bars in a terminal: what is being done, and in training the loss, the accuracy and the time left."""
-    from rtbrain.console import error_console, progress_bar
+    """Show bars, or lines in a log: what is being done, and in training the loss, the accuracy and the time left."""
+    from rtbrain.console import progress_bar
     from rtbrain.training.fit import EpochReport
     from rtbrain.training.train import Listener
 
@@ -91,8 +90,6 @@ def _listening() -> Iterator[Listener]:
                 f"{report.validation_loss:.3f}, accuracy {report.accuracy:.3f}, at most {minutes}:{seconds:02d} left"
             )
             progress(told, report.epoch / report.epochs)
-            if not error_console.is_terminal and report.epoch % _TOLD_EVERY == 0:  # a log has no bar to look at
-                click.echo(told, err=True)
 
         yield Listener(lambda text: click.echo(text, err=True), progress, epoch)
 
