@@ -2,7 +2,7 @@
 
 Adam, class weights or the task's focal loss, and where asked for the alignment of training and tested people by a
 domain adversary (DANN) or by covariances (Deep CORAL). None of our own model's tricks: these are others' methods. But
-they have as many epochs as ours from random weights, and the epoch is chosen by the same rule.
+they learn as long as ours from random weights, and the epoch is chosen by the same rule.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from rtbrain.training.losses import Adversary, coral_loss, cross_entropy, focal_
 from rtbrain.training.stopping import Stopping
 
 Batches = Callable[[np.random.Generator], Iterator[tuple[Tensor, Sequence[int]]]]
-"""Gives the inputs and classes of one epoch."""
+"""Gives the inputs and classes of one pass over the training trials."""
 Target = Callable[[np.random.Generator, int], Tensor]
 """Gives inputs of so many unlabelled trials."""
 Judge = Callable[[nn.Module], float]
@@ -39,6 +39,8 @@ class PlainSettings:
     learning_rate: float
     weights: tuple[float, ...]
     """Of the classes."""
+    passes: int = 1
+    """Over the training trials in an epoch."""
     loss: Literal["cross-entropy", "focal"] = "cross-entropy"
     align: Align = "none"
 
@@ -79,7 +81,7 @@ def train_plain(
     best, epoch, step = deepcopy(model.state_dict()), 0, 0
     while not stopping.is_over(epoch):
         model.train()
-        epoch_batches = list(batches(rng))
+        epoch_batches = [batch for _ in range(settings.passes) for batch in batches(rng)]
         for inputs, labels in epoch_batches:
             progress = step / (settings.epochs * len(epoch_batches))
             features = model.features(inputs)  # type: ignore[operator]
@@ -91,7 +93,7 @@ def train_plain(
             if target is not None:
                 other = model.features(target(rng, len(labels)))  # type: ignore[operator]
                 if settings.align == "coral":
-                    loss = loss + coral(features, other, loss, weighing=epoch < stopping.warm_up)
+                    loss = loss + coral(features, other, loss, 2 * step < stopping.warm_up * len(epoch_batches))
                 else:
                     loss = loss + _adversary_loss(model, features, other, progress)
             if not torch.isfinite(loss):
@@ -117,9 +119,9 @@ class CoralTerm:
     """Deep CORAL's distance, weighed to count as much as the loss of the classes.
 
     Its authors weigh it so that both are about equal. The distance of features that are means over many tokens is
-    thousands of times smaller, and by how much depends on the data: so both are measured over the first epochs, in
-    which classes alone are learnt and none of which is kept, and their ratio is the weight from then on. A weight that
-    followed the distance down would shrink all features to nothing.
+    thousands of times smaller, and by how much depends on the data: so both are measured over the first half of the
+    steps that are too early to be kept, in which classes alone are learnt, and their ratio is the weight from then on.
+    A weight that followed the distance down would shrink all features to nothing.
     """
 
     def __init__(self) -> None:

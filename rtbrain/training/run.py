@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -134,17 +135,18 @@ class Run:
         return np.array([each.label for each in trials]), [each.person for each in trials]
 
     def train_epoch(self) -> None:
-        """Go over the training trials once, and look at the validation people."""
+        """Go over the training trials as often as an epoch does, and look at the validation people."""
         settings = self._settings
         rng = np.random.default_rng([self._seed, self.epoch])
         lengths = (settings.shortest_s, settings.context_s)
         plan = (settings.batch, lengths, rng, settings.prefix_share, settings.noise, self._spread)
-        n_batches = max(1, -(-len(self._train) // settings.batch))
+        n_batches = settings.passes * max(1, -(-len(self._train) // settings.batch))
         losses, sizes = [], []
         self._model.train()
         with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
             torch.manual_seed(int(rng.integers(2**62)))
-            for i, batch in enumerate(training_batches(self._train, *plan)):
+            passes = (training_batches(self._train, *plan) for _ in range(settings.passes))
+            for i, batch in enumerate(chain.from_iterable(passes)):
                 share = min(1.0, (self.epoch + i / n_batches) / settings.epochs)
                 losses.append(self._step(batch, share, rng))
                 sizes.append(len(batch.rows))

@@ -69,8 +69,9 @@ class Baseline:
         known, held = [read(example) for example in train], [read(example) for example in validation]
         context_s = self._context(known)
         settings = PlainSettings(
-            epochs=LONGER * self.schedule.epochs,
-            patience=LONGER * self.schedule.patience,
+            epochs=self.schedule.epochs,
+            passes=LONGER,
+            patience=self.schedule.patience,
             learning_rate=self.schedule.learning_rate,
             # By the data's own frequencies, as the paper's model in the same table (see fit_settings.settings_for).
             weights=self.paper.alpha or class_weights([each.label for each in known], classes),

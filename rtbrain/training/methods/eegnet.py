@@ -64,8 +64,9 @@ class EEGNetMethod:
         size = _usual_size(known)
         crops = _Crops(known, labels, size, self.paper.batch)
         settings = PlainSettings(
-            epochs=LONGER * self.schedule.epochs,
-            patience=LONGER * self.schedule.patience,
+            epochs=self.schedule.epochs,
+            passes=LONGER,
+            patience=self.schedule.patience,
             learning_rate=self.schedule.learning_rate,
             weights=class_weights(labels, classes),
         )

@@ -128,8 +128,7 @@ def test_the_papers_models_train_too(name: str, loss: str) -> None:
 def test_without_a_head_start_training_begins_with_random_weights_and_whole_steps() -> None:
     model, schedule = preset("paper-text", (2,), 2, width=8, heads=2, head_width=4, hidden=16), Schedule()
     given, plain = (settings_for("paper-text", model, 10.0, schedule, PaperSettings(), own) for own in (True, False))
-    longer = {"epochs": 5 * schedule.epochs, "patience": 5 * schedule.patience}
-    assert plain == replace(given, learning_rate=schedule.learning_rate, head_start=False, **longer)
+    assert plain == replace(given, learning_rate=schedule.learning_rate, head_start=False, passes=5)
     tokens = [replace(s, pieces=tuple(replace(p, attributes=p.attributes[:, :0]) for p in s.pieces)) for s in TRAIN]
     run = Run(tokens[:16], tokens[16:], plain, 7, ())
     run.begin()
@@ -137,6 +136,8 @@ def test_without_a_head_start_training_begins_with_random_weights_and_whole_step
     drawn = BrainToken(model).state_dict()
     assert all(torch.equal(values, drawn[name]) for name, values in run.state()["model"].items())
     assert run.start["validation_loss"] > 0
+    run.train_epoch()
+    assert (run.epoch, run.state()["counts"][1]) == (1, 5 * 2), "five times over 16 trials in batches of 12 or fewer"
 
 
 def test_random_weights_are_never_kept_however_little_they_err() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -93,6 +94,37 @@ def test_corals_weight_is_found_before_it_counts() -> None:
     assert np.isclose(term.weight, 1.8 / sum(distances[:3]))
     added = float(term(pairs[3][0], pairs[3][1], torch.tensor(0.1), weighing=False))
     assert np.isclose(added, 1.8 / sum(distances[:3]) * distances[3])
+
+
+def test_corals_weight_counts_well_before_an_epoch_may_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noted(CoralTerm):
+        """Tells of each step whether the weight was still being found."""
+
+        def __call__(self, features: Tensor, other: Tensor, loss: Tensor, weighing: bool) -> Tensor:
+            weighed.append(weighing)
+            return super().__call__(features, other, loss, weighing)
+
+    def other(rng: np.random.Generator, n: int) -> Tensor:
+        return torch.from_numpy(rng.standard_normal((n, 3))).float()
+
+    weighed: list[bool] = []
+    monkeypatch.setattr("rtbrain.training.plain_fit.CoralTerm", Noted)
+    # 15 % of 20 epochs of four steps: the third epoch is the first that counts, after twelve steps.
+    settings = PlainSettings(20, 20, 1e-2, (1.0, 1.0), passes=4, align="coral")
+    train_plain(Small(), drawn, Judge([0.5] * 20), settings, np.random.default_rng(0), other)
+    assert weighed == [True] * 6 + [False] * 74
+
+
+def test_an_epoch_goes_over_the_trials_as_often_as_asked() -> None:
+    passes = list[int]()
+
+    def counted(rng: np.random.Generator) -> Iterator[tuple[Tensor, Sequence[int]]]:
+        passes.append(1)
+        return drawn(rng)
+
+    judge = Judge([0.5] * 4)
+    train_plain(Small(), counted, judge, PlainSettings(4, 4, 1e-2, (1.0, 1.0), passes=3), np.random.default_rng(0))
+    assert (len(passes), len(judge.seen)) == (12, 4)
 
 
 def test_features_without_any_distance_get_no_weight() -> None:
