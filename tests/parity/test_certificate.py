@@ -41,6 +41,7 @@ def test_the_command_writes_a_certificate_for_this_bundle(bundle: Bundle, record
     said = invoke("parity", bundle.folder, recording, "--start", 2, "--seed", 3)
     assert said.exit_code == 0, said.output
     assert "tokens are identical" in said.stdout
+    assert "in place of" not in said.stdout
     made = json.loads((bundle.folder / "parity.json").read_text())
     assert has_parity(bundle)
     assert (made["bundle_sha256"], made["file"], made["passed"]) == (bundle.sha256, "rest.edf", True)
@@ -50,6 +51,8 @@ def test_the_command_writes_a_certificate_for_this_bundle(bundle: Bundle, record
     assert 0 <= made["largest_probability_difference"] <= 1e-4
     assert made["chunk_samples"][0] < 5
     assert made["versions"].keys() >= {"rtbrain", "numpy", "pylsl", "liblsl"}
+    again = invoke("parity", bundle.folder, recording, "--stop", 10)
+    assert "in place of the certificate that was there" in " ".join(again.stdout.split())
     (bundle.folder / "bundle.json").write_text((bundle.folder / "bundle.json").read_text() + "\n")
     assert not has_parity(replace(bundle, sha256="another"))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from click.testing import Result
 
 from rtbrain.cli_simulate import DATASETS
@@ -222,6 +223,12 @@ class TestRefusals:
         assert "no task 'eo'" in refused(*command(folder, tmp_path / "m", "--task", "eo"))
         assert "no trial is of H S9" in refused(*command(folder, tmp_path / "m", "--exclude", "H S9"))
         assert "two that have it" in refused(*command(folder, tmp_path / "m", "--exclude", "H S2,H S3,H S4"))
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+    def test_a_gpu_that_is_not_there_is_missed_before_anything_is_made(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setattr("rtbrain.training.train.load", None)
+        assert "torch finds no GPU" in refused(*command(folder, tmp_path / "m", "--device", "cuda"))
         assert list(tmp_path.iterdir()) == []
 
     def test_whoever_is_left_out_may_not_come_in_as_somebody_else(self, folder, tmp_path):

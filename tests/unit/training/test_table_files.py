@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from rtbrain.console import console
+from rtbrain.console_evaluate import show_evaluation
 from rtbrain.training.contexts import ContextReport, ContextRow, _question
 from rtbrain.training.dataset_config import Crop, DatasetConfig
 from rtbrain.training.evaluate import Plan, plan
@@ -164,3 +166,12 @@ def test_a_question_is_its_methods_seeds_probes_and_settings_but_not_its_recordi
     assert len({each.question for each in plans}) == len(plans)
     fewer = replace(found, trials=found.trials[:-1])
     assert plan(CONFIG, fewer, METHODS).question == plans[0].question
+
+
+def test_names_of_methods_are_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "width", 80)
+    names = ("majority", "paper-scratch-no-interaction")
+    made = replace(table("one", *names, adaptation="transductive"), dataset="mdd", task="ec")
+    with console.capture() as shown:
+        show_evaluation(made)
+    assert all(name in shown.get() for name in names)
