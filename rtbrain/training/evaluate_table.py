@@ -205,7 +205,9 @@ def _not_probed(answers: Sequence[Answers], method: str) -> tuple[str, ...]:
         if each.method == method:
             for kind, why in each.not_probed.items():
                 lacking.setdefault(kind, []).append(f"{each.fold}: {why}")
-    return tuple(f"{kind} not exchanged in {len(why)} folds ({why[0]})" for kind, why in lacking.items())
+    return tuple(
+        f"{kind} not exchanged in {len(why)} fold{'s' * (len(why) > 1)} ({why[0]})" for kind, why in lacking.items()
+    )
 
 
 def compared_with(found: Evaluation) -> list[str]:
