@@ -76,7 +76,7 @@ def test_the_usual_loop_minimises_the_loss_and_alignment_it_is_told(
     ids = torch.from_numpy(rng.integers(1, 3, (6, 20)))
     model = baseline("dann" if align == "adversary" else "cnn", (2,), 2)
     before = {name: value.clone() for name, value in model.named_parameters()}
-    settings = PlainSettings(1, 1, 1e-3, (3.0, 1.0), loss, align)
+    settings = PlainSettings(1, 1, 1e-3, (3.0, 1.0), loss=loss, align=align)
     target = None if align == "none" else lambda rng, n: ids[:n]
     assert train_plain(model, lambda rng: iter([(ids, [0, 1] * 3)]), lambda own: 1.0, settings, rng, target) == 1
     used, unused = ("focal_loss", "cross_entropy") if loss == "focal" else ("cross_entropy", "focal_loss")
