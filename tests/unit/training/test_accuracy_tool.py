@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +13,7 @@ from rtbrain.training.evaluate_table import Evaluation, Row
 from rtbrain.training.methods import METHODS, methods_named, table_mode
 from rtbrain.training.metrics import Difference, Scores
 from tests.conftest import ROOT
+from tests.tool_modules import load_tool
 
 from .evaluation_cases import CONFIG, files_of, write_people
 
@@ -23,13 +22,7 @@ TOOL = ROOT / "tools" / "accuracy"
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    loader = SourceFileLoader("accuracy_tool", str(TOOL))
-    spec = spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    sys.modules[loader.name] = module  # dataclasses look their module up
-    loader.exec_module(module)
-    return module
+    return load_tool("accuracy")
 
 
 def test_every_method_stands_in_a_table_and_no_table_mixes_ways_of_adaptation(tool: ModuleType) -> None:
