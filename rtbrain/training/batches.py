@@ -4,8 +4,9 @@ A live context begins anywhere in a session, at position 1, and grows from a few
 crops: each batch has one length, half of the time all of `context_s` and else anything down to a few seconds.
 """
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -38,11 +39,13 @@ class Batch:
     attributes: Tensor | None  # (B, T, a)
     rows: tuple[int, ...]
     """Which sequence each crop is of."""
+    length_s: float = math.inf
+    """Longest that a crop of it may be."""
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on a device."""
         attributes = None if self.attributes is None else self.attributes.to(device)
-        return Batch(self.ids.to(device), attributes, self.rows)
+        return replace(self, ids=self.ids.to(device), attributes=attributes)
 
 
 def sequence_of(name: str, person: str, label: int, result: Tokenized, settings: ModelSettings) -> TokenSequence:
@@ -112,7 +115,7 @@ def contexts(sequence: TokenSequence, context_s: float, seconds: float | None = 
     return found
 
 
-def collate(crops: Sequence[Inputs], rows: Sequence[int]) -> Batch:
+def collate(crops: Sequence[Inputs], rows: Sequence[int], length_s: float = math.inf) -> Batch:
     """Return crops as one padded batch."""
     longest = max(map(len, crops))
     ids = torch.full((len(crops), longest), PADDING, dtype=torch.int64)
@@ -121,7 +124,7 @@ def collate(crops: Sequence[Inputs], rows: Sequence[int]) -> Batch:
     for row, crop in enumerate(crops):
         ids[row, : len(crop)] = torch.from_numpy(crop.ids)
         attributes[row, : len(crop)] = torch.from_numpy(crop.attributes)
-    return Batch(ids, attributes if n_attributes else None, tuple(rows))
+    return Batch(ids, attributes if n_attributes else None, tuple(rows), length_s)
 
 
 def training_batches(
@@ -130,8 +133,6 @@ def training_batches(
     lengths_s: tuple[float, float],
     rng: np.random.Generator,
     prefix_share: float = 0.5,
-    noise: float = 0.0,
-    spread: np.ndarray | None = None,
 ) -> Iterator[Batch]:
     """Yield one crop of every sequence, in random order.
 
@@ -147,10 +148,6 @@ def training_batches(
         Decides everything.
     prefix_share : float
         Share of the batches that are shorter than the longest, by a length that is uniform in its logarithm.
-    noise : float
-        Standard deviation of what is added to each attribute of a whole crop, in units of `spread`.
-    spread : array, optional
-        Standard deviation of each attribute.
     """
     shortest, longest = lengths_s
     order = rng.permutation(len(sequences))
@@ -160,12 +157,20 @@ def training_batches(
     for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
         short = rng.random() < prefix_share
         length = float(np.exp(rng.uniform(np.log(shortest), np.log(longest)))) if short else longest
-        rows = order[start:end].tolist()
-        made = collate([random_crop(sequences[row], length, rng) for row in rows], rows)
-        if noise and made.attributes is not None and spread is not None:
-            shift = noise * spread * rng.standard_normal((len(rows), 1, made.attributes.shape[2]))
-            made.attributes.add_(torch.from_numpy(shift.astype(np.float32)))
-        yield made
+        yield _crops(sequences, order[start:end].tolist(), length, rng)
+
+
+def crops_like(batch: Batch, sequences: Sequence[TokenSequence], rng: np.random.Generator) -> Batch:
+    """Return as many crops of any of the sequences as a batch has, and of its length.
+
+    How long a crop is shows in what a model makes of it: who compares people by crops of different lengths, as those do
+    that bring training and tested people together, compares lengths.
+    """
+    return _crops(sequences, rng.integers(len(sequences), size=len(batch.rows)).tolist(), batch.length_s, rng)
+
+
+def _crops(sequences: Sequence[TokenSequence], rows: list[int], length_s: float, rng: np.random.Generator) -> Batch:
+    return collate([random_crop(sequences[row], length_s, rng) for row in rows], rows, length_s)
 
 
 def joined(parts: Sequence[Inputs]) -> Inputs:

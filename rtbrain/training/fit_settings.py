@@ -32,8 +32,6 @@ class TrainSettings:
     weight_decay: float = 0.0
     smoothing: float = 0.0
     """Of the labels."""
-    noise: float = 0.0
-    """Added to the attributes of a whole crop, in standard deviations."""
     prefix_share: float = 0.5
     """Share of the batches that are shorter than the context."""
     averaging: float = 0.98

@@ -19,14 +19,24 @@ from rtbrain.errors import ConfigError
 from rtbrain.training.losses import Adversary, coral_loss, cross_entropy, focal_loss, reversal_strength
 from rtbrain.training.stopping import Stopping
 
-Batches = Callable[[np.random.Generator], Iterator[tuple[Tensor, Sequence[int]]]]
-"""Gives the inputs and classes of one pass over the training trials."""
-Target = Callable[[np.random.Generator, int], Tensor]
-"""Gives inputs of so many unlabelled trials."""
 Judge = Callable[[nn.Module], float]
 """Gives the loss on validation people."""
 Align = Literal["none", "adversary", "coral"]
 _CLIP = 1.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step of training looks at."""
+
+    inputs: Tensor
+    labels: Sequence[int]
+    other: Tensor | None = None
+    """Inputs of as many unlabelled trials of the tested people, of the same length; for the alignment alone."""
+
+
+Steps = Callable[[np.random.Generator], Iterator[Step]]
+"""Gives one pass over the training trials."""
 
 
 @dataclass(frozen=True)
@@ -66,34 +76,34 @@ def seeded(seed: int) -> Iterator[None]:
 
 def train_plain(
     model: nn.Module,
-    batches: Batches,
+    steps: Steps,
     judge: Judge,
     settings: PlainSettings,
     rng: np.random.Generator,
-    target: Target | None = None,
 ) -> int:
     """Train a model that has `features`, `classifier` and perhaps `domain`; return the epoch whose weights it keeps."""
-    if (target is None) != (settings.align == "none"):
-        raise ConfigError(f"alignment {settings.align} with{'out' if target is None else ''} a target; give both")
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
     weights = torch.tensor(settings.weights)
     stopping, coral = Stopping(settings.epochs, settings.patience), CoralTerm()
-    best, epoch, step = deepcopy(model.state_dict()), 0, 0
+    best, epoch, done = deepcopy(model.state_dict()), 0, 0
     while not stopping.is_over(epoch):
         model.train()
-        epoch_batches = [batch for _ in range(settings.passes) for batch in batches(rng)]
-        for inputs, labels in epoch_batches:
-            progress = step / (settings.epochs * len(epoch_batches))
-            features = model.features(inputs)  # type: ignore[operator]
-            logits, truth = model.classifier(features), torch.tensor(labels)  # type: ignore[operator]
+        epoch_steps = [each for _ in range(settings.passes) for each in steps(rng)]
+        for each in epoch_steps:
+            if (each.other is None) != (settings.align == "none"):
+                lacking = "without trials" if each.other is None else "with trials"
+                raise ConfigError(f"alignment {settings.align} {lacking} of the tested people; give both or neither")
+            progress = done / (settings.epochs * len(epoch_steps))
+            features = model.features(each.inputs)  # type: ignore[operator]
+            logits, truth = model.classifier(features), torch.tensor(each.labels)  # type: ignore[operator]
             if settings.loss == "focal":
                 loss = focal_loss(logits, truth, weights)
             else:
                 loss = cross_entropy(logits, truth, weights)
-            if target is not None:
-                other = model.features(target(rng, len(labels)))  # type: ignore[operator]
+            if each.other is not None:
+                other = model.features(each.other)  # type: ignore[operator]
                 if settings.align == "coral":
-                    loss = loss + coral(features, other, loss, 2 * step < stopping.warm_up * len(epoch_batches))
+                    loss = loss + coral(features, other, loss, 2 * done < stopping.warm_up * len(epoch_steps))
                 else:
                     loss = loss + _adversary_loss(model, features, other, progress)
             if not torch.isfinite(loss):
@@ -105,7 +115,7 @@ def train_plain(
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
             optimizer.step()
-            step += 1
+            done += 1
         epoch += 1
         model.eval()
         if stopping.is_best(epoch, judge(model)):

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.errors import ConfigError
-from rtbrain.messages import FloatArray, IntArray
+from rtbrain.messages import IntArray
 from rtbrain.tokens.inputs import Inputs
-from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, training_batches
+from rtbrain.training.batches import Batch, TokenSequence, collate, contexts, crops_like, training_batches
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import point_at_classes, read_classes, weigh_tokens
 from rtbrain.training.head_start_pairs import detect_pairs, quiet_attributes
@@ -56,7 +56,7 @@ class Run:
             self._model = BrainToken(replace(settings.model, domains=self._adversary.domains))
         if settings.head_start:
             look_at_neighbours(self._model)
-        self._spread = self._standardise()
+        self._standardise()
         self._model.to(self._device)
         self._average = deepcopy(self._model)
         self._best = deepcopy(self._model.state_dict())
@@ -71,7 +71,9 @@ class Run:
         weights = settings.alpha or class_weights([each.label for each in train], settings.model.n_classes)
         self._weights = torch.tensor(weights, dtype=torch.float32, device=self._device)
         self.epoch = self._steps = 0
-        self._stopping = Stopping(settings.epochs, settings.patience, settings.head_start)
+        # The start has not adapted to anybody, so it is no answer of a model that is to adapt.
+        has_answer = settings.head_start and not self._adversary.domains
+        self._stopping = Stopping(settings.epochs, settings.patience, has_answer)
         self.start: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
 
@@ -85,13 +87,11 @@ class Run:
             rated.append({"params": head, "full_lr": settings.adversary_rate or settings.learning_rate})
         return rated
 
-    def _standardise(self) -> FloatArray:
+    def _standardise(self) -> None:
         values = np.concatenate([piece.attributes for each in self._train for piece in each.pieces]).astype(np.float64)
-        if not values.shape[1]:
-            return np.empty(0)
-        spread: FloatArray = np.maximum(values.std(0), 1e-6)
-        self._model.embedding.standardise(torch.from_numpy(values.mean(0)).float(), torch.from_numpy(spread).float())
-        return spread
+        if values.shape[1]:
+            centre, spread = (torch.from_numpy(each).float() for each in (values.mean(0), values.std(0)))
+            self._model.embedding.standardise(centre, spread.clamp(min=1e-6))
 
     def begin(self) -> None:
         """Give the model its head start, which may be the best already, if it has one; look at validation people."""
@@ -139,7 +139,7 @@ class Run:
         settings = self._settings
         rng = np.random.default_rng([self._seed, self.epoch])
         lengths = (settings.shortest_s, settings.context_s)
-        plan = (settings.batch, lengths, rng, settings.prefix_share, settings.noise, self._spread)
+        plan = (settings.batch, lengths, rng, settings.prefix_share)
         n_batches = settings.passes * max(1, -(-len(self._train) // settings.batch))
         losses, sizes = [], []
         self._model.train()
@@ -166,9 +166,8 @@ class Run:
         for group in self._optimizer.param_groups:
             group["lr"] = group["full_lr"] * _rate(progress)
         labels = torch.tensor([self._train[row].label for row in batch.rows], device=device)
-        here = batch.to(device)
-        with torch.autocast(device.type, dtype=self._half, enabled=device.type == "cuda"):
-            features = self._model.features(here.ids, here.attributes)
+        with self._autocast():
+            features = self._features(batch)
             logits = self._model.classifier(features)
         if settings.loss == "focal":
             loss = focal_loss(logits.float(), labels, self._weights)
@@ -199,15 +198,19 @@ class Run:
     def _domain_loss(self, features: Tensor, batch: Batch, progress: float, rng: np.random.Generator) -> Tensor:
         domain = [self._people[self._train[row].person] for row in batch.rows]
         if self._adversary.mode == "transductive":
-            settings = self._settings
-            lengths = (settings.shortest_s, settings.context_s)
-            drawn = [self._target[i] for i in rng.integers(len(self._target), size=len(batch.rows))]
-            other = next(training_batches(drawn, len(drawn) + 1, lengths, rng, settings.prefix_share)).to(self._device)
-            features = torch.cat([features, self._model.features(other.ids, other.attributes)])
-            domain = [0] * len(batch.rows) + [1] * len(other.rows)
+            with self._autocast():
+                other = self._features(crops_like(batch, self._target, rng))
+            features, domain = torch.cat([features, other]), [0] * len(features) + [1] * len(other)
         assert self._model.domain is not None
         scores = self._model.domain(features.float(), reversal_strength(progress))
         return self._adversary.loss(scores, torch.tensor(domain, device=self._device))
+
+    def _features(self, batch: Batch) -> Tensor:
+        here = batch.to(self._device)
+        return self._model.features(here.ids, here.attributes)
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self._device.type, dtype=self._half, enabled=self._device.type == "cuda")
 
     def _tensors(self, model: nn.Module) -> list[Tensor]:
         return list(model.state_dict().values())

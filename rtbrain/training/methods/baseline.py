@@ -1,7 +1,7 @@
 """The paper's comparison networks on the same tokens as methods: CNN, LSTM, Transformer, DANN, DeepCORAL."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -12,10 +12,8 @@ from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed
 from rtbrain.training.methods.networks import FittedNetwork, Reader, states_of
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from rtbrain.training.batches import TokenSequence
-    from rtbrain.training.plain_fit import Align
+    from rtbrain.training.plain_fit import Align, Step
 
 MOST_TOKENS = 1000
 """In a crop of what attends from every token to every other."""
@@ -78,8 +76,8 @@ class Baseline:
             loss=self.paper.loss,
             align=self.align,
         )
-        crops = _Crops(known, context_s, self.paper.batch, self.most_tokens)
-        others = replace(crops, sequences=[read(example) for example in target])
+        others = [read(example) for example in target]
+        crops = _Crops(known, others, context_s, self.paper.batch, self.most_tokens)
         with seeded(seed):
             # The register's networks differ from BrainToken in their type alone: both answer to ids.
             model = cast("Any", baseline(self.name, states, classes))
@@ -89,7 +87,6 @@ class Baseline:
                 lambda own: judged(own, held, context_s)[0],
                 settings,
                 np.random.default_rng(seed),
-                others.some if target else None,
             )
             temperature = temperature_of(model, held, context_s)
         names, held_names = (tuple(each.name for each in side) for side in (train, validation))
@@ -113,29 +110,23 @@ class Baseline:
 class _Crops:
     """Crops of trials, drawn as for our own model."""
 
-    sequences: "Sequence[TokenSequence]"
+    known: "Sequence[TokenSequence]"
+    others: "Sequence[TokenSequence]"
+    """Unlabelled ones of the tested people, where there are any to adapt to."""
     context_s: float
     batch: int
     most_tokens: int | None
 
-    def epoch(self, rng: np.random.Generator) -> "Iterator[tuple[Tensor, list[int]]]":
+    def epoch(self, rng: np.random.Generator) -> "Iterator[Step]":
         """Yield one crop of every trial."""
-        yield from self._drawn(self.sequences, self.batch, rng)
-
-    def some(self, rng: np.random.Generator, n: int) -> "Tensor":
-        """Return n crops of any trials."""
-        own = [self.sequences[i] for i in rng.integers(len(self.sequences), size=n)]
-        return next(self._drawn(own, n + 1, rng))[0]
-
-    def _drawn(
-        self, own: "Sequence[TokenSequence]", batch: int, rng: np.random.Generator
-    ) -> "Iterator[tuple[Tensor, list[int]]]":
-        from rtbrain.training.batches import training_batches
+        from rtbrain.training.batches import crops_like, training_batches
         from rtbrain.training.fit_settings import SHORTEST_S
+        from rtbrain.training.plain_fit import Step
 
         lengths = (min(SHORTEST_S, self.context_s), self.context_s)
-        for made in training_batches(own, batch, lengths, rng):
-            yield made.ids[:, : self.most_tokens], [own[row].label for row in made.rows]
+        for made in training_batches(self.known, self.batch, lengths, rng):
+            other = crops_like(made, self.others, rng).ids[:, : self.most_tokens] if self.others else None
+            yield Step(made.ids[:, : self.most_tokens], [self.known[row].label for row in made.rows], other)
 
 
 def _as_asked(shape: Any, context_s: float) -> Any:

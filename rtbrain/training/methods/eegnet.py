@@ -18,7 +18,9 @@ from rtbrain.training.methods.base import Adaptation, Example, Fitted, TokenNeed
 from rtbrain.training.methods.networks import FittedNetwork
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
+
+    from rtbrain.training.plain_fit import Step
 
 WINDOW = 256
 """Samples that it reads at once: two seconds at 128 Hz."""
@@ -98,9 +100,11 @@ class _Crops:
     size: FloatArray
     batch: int
 
-    def epoch(self, rng: np.random.Generator) -> "Iterator[tuple[Tensor, list[int]]]":
+    def epoch(self, rng: np.random.Generator) -> "Iterator[Step]":
         """Yield some windows of every trial; a batch holds as many of each of its trials."""
         import torch
+
+        from rtbrain.training.plain_fit import Step
 
         order = rng.permutation(len(self.trials))
         for begin in range(0, len(order), self.batch):
@@ -113,7 +117,7 @@ class _Crops:
                 chosen = rng.choice(starts, PER_TRIAL)
                 found += [self.trials[row].data[start : start + WINDOW].T for start in chosen]
             scaled = _scaled(np.stack(found), self.size)
-            yield torch.from_numpy(scaled), [self.labels[row] for row in rows for _ in range(PER_TRIAL)]
+            yield Step(torch.from_numpy(scaled), [self.labels[row] for row in rows for _ in range(PER_TRIAL)])
 
 
 def _samples(example: Example) -> Conditioned:

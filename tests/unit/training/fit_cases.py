@@ -40,7 +40,7 @@ def trials(people: Sequence[int], each: int = 2, tokens: int = 150, clarity: flo
 
 def small(**changes: Any) -> TrainSettings:
     model = preset("rtbrain", (2,), 2, width=8, heads=2, head_width=4, hidden=16, dropout=0.1, input_dropout=0.1)
-    values = {"context_s": 10.0, "epochs": 6, "batch": 8, "learning_rate": 1e-2, "noise": 0.2, "smoothing": 0.05}
+    values = {"context_s": 10.0, "epochs": 6, "batch": 8, "learning_rate": 1e-2, "smoothing": 0.05}
     # All epochs are run: which one is the last to be better hangs on a processor's last bits.
     return TrainSettings(model, **({"patience": 1000} | values | changes))
 

@@ -9,6 +9,7 @@ from rtbrain.training.batches import (
     TokenSequence,
     collate,
     contexts,
+    crops_like,
     cut,
     random_crop,
     seen_s,
@@ -117,15 +118,14 @@ class TestBatches:
         for batch in training_batches(trials(range(4), tokens=200), 4, (5.0, 20.0), rng, prefix_share=0.0):
             assert batch.ids.shape[1] == 200
 
-    def test_noise_is_one_shift_for_a_whole_crop(self):
-        sequences = trials(range(4), tokens=50)
-        plan = (sequences, 8, (5.0, 5.0))
-        (plain,) = training_batches(*plan, np.random.default_rng(3))
-        (noisy,) = training_batches(*plan, np.random.default_rng(3), noise=0.5, spread=np.array([1.0, 2.0, 0.0]))
-        shift = (noisy.attributes - plain.attributes).numpy()
-        np.testing.assert_allclose(shift, np.broadcast_to(shift[:, :1], shift.shape), atol=1e-6)
-        assert 0 < shift[..., 0].std() < shift[..., 1].std()
-        assert not shift[..., 2].any()
+    def test_crops_of_other_people_are_as_many_and_as_long(self, rng):
+        known, others = trials(range(8), tokens=600), trials(range(40, 43), tokens=600)
+        for batch in training_batches(known, 6, (5.0, 60.0), rng):
+            like = crops_like(batch, others, rng)
+            assert len(like.rows) == len(batch.rows)
+            assert set(like.rows) <= set(range(len(others)))
+            assert like.length_s == batch.length_s
+            assert abs(like.ids.shape[1] - batch.ids.shape[1]) <= 1
 
     def test_padding_stands_at_the_end(self):
         batch = collate([piece(3), piece(5)], [7, 2])

@@ -8,7 +8,7 @@ import torch
 
 from rtbrain.errors import ConfigError, SourceError
 from rtbrain.training.asking import answers
-from rtbrain.training.batches import TokenSequence
+from rtbrain.training.batches import TokenSequence, crops_like
 from rtbrain.training.dataset_config import PaperSettings, Schedule
 from rtbrain.training.fit import EpochReport, Trained, temperature_of, train_model
 from rtbrain.training.fit_settings import settings_for
@@ -100,7 +100,7 @@ def test_rare_classes_weigh_more() -> None:
     # With next to nothing to learn from, a model that does not weigh would always name the frequent class.
     rng = np.random.default_rng(0)
     rare = [TokenSequence(f"t{i}", f"p{i}", int(i % 6 == 0), (piece(60, int(rng.integers(1e6))),)) for i in range(48)]
-    settings = small(epochs=6, prefix_share=0.0, noise=0.0)
+    settings = small(epochs=6, prefix_share=0.0)
     shares = []
     for each in (settings, replace(settings, alpha=(1.0, 1.0))):
         run = Run(rare[:36], rare[36:], each, 0, ())
@@ -178,6 +178,27 @@ class TestAdversary:
         assert same(made, train_model(TRAIN, VALIDATION, settings, target=hidden))
         other = train_model(TRAIN, VALIDATION, settings, target=trials(range(45, 48), clarity=0.5))
         assert made.history != other.history
+
+    def test_training_and_tested_people_are_compared_by_crops_of_one_length(self, monkeypatch):
+        compared = []
+
+        def noted(batch, target, rng):
+            made = crops_like(batch, target, rng)
+            compared.append((batch.ids.shape[1], made.ids.shape[1]))
+            return made
+
+        monkeypatch.setattr("rtbrain.training.run.crops_like", noted)
+        train_model(TRAIN, VALIDATION, small(epochs=4, adversary="transductive"), target=trials(range(40, 43)))
+        assert len({known for known, _ in compared}) > 3
+        assert max(abs(known - other) for known, other in compared) <= 1
+
+    def test_a_start_that_has_not_adapted_is_not_kept(self, monkeypatch):
+        target = trials(range(40, 43))
+        for adversary, told, kept in (("none", (), 0), ("inductive", (), 2), ("transductive", target, 2)):
+            losses = iter((0.1, 0.2, 0.5, 0.6, 0.7, 0.8, 0.9, *[1.0] * 10))  # the longer, the worse
+            monkeypatch.setattr("rtbrain.training.run.judged", lambda *_: (next(losses), 0.5))  # noqa: B023
+            # 15 % of 8 epochs: the second is the first that counts without an answer to begin with.
+            assert train_model(TRAIN, VALIDATION, small(epochs=8, adversary=adversary), target=told).best_epoch == kept
 
     def test_modes_cannot_be_mixed_up(self):
         for settings, target in ((small(), TRAIN), (small(adversary="transductive"), [])):

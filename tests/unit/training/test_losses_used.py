@@ -13,7 +13,7 @@ from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.fit import train_model
 from rtbrain.training.fit_settings import settings_for
 from rtbrain.training.losses import coral_loss, cross_entropy, focal_loss
-from rtbrain.training.plain_fit import PlainSettings, train_plain
+from rtbrain.training.plain_fit import PlainSettings, Step, train_plain
 from rtbrain.training.task_model import task_model
 
 from .fit_cases import small, trials
@@ -77,8 +77,8 @@ def test_the_usual_loop_minimises_the_loss_and_alignment_it_is_told(
     model = baseline("dann" if align == "adversary" else "cnn", (2,), 2)
     before = {name: value.clone() for name, value in model.named_parameters()}
     settings = PlainSettings(1, 1, 1e-3, (3.0, 1.0), loss=loss, align=align)
-    target = None if align == "none" else lambda rng, n: ids[:n]
-    assert train_plain(model, lambda rng: iter([(ids, [0, 1] * 3)]), lambda own: 1.0, settings, rng, target) == 1
+    step = Step(ids, [0, 1] * 3, None if align == "none" else ids)
+    assert train_plain(model, lambda rng: iter([step]), lambda own: 1.0, settings, rng) == 1
     used, unused = ("focal_loss", "cross_entropy") if loss == "focal" else ("cross_entropy", "focal_loss")
     assert spies[used].weights == [[3.0, 1.0]]
     assert not spies[unused].weights

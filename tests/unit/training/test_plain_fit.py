@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from rtbrain.errors import ConfigError
 from rtbrain.training.losses import coral_loss
-from rtbrain.training.plain_fit import CoralTerm, PlainSettings, train_plain
+from rtbrain.training.plain_fit import CoralTerm, PlainSettings, Step, train_plain
 
 LABELS = [0, 1] * 8
 
@@ -26,11 +27,26 @@ class Small(nn.Module):
         return found
 
 
-def drawn(rng: np.random.Generator) -> Iterator[tuple[Tensor, Sequence[int]]]:
-    """Yield a batch in which the class shows in the first of three numbers."""
-    values = rng.standard_normal((16, 3)) * 0.5
+def people(rng: np.random.Generator, spread: tuple[float, ...] = (0.5, 0.5, 0.5)) -> Tensor:
+    """Return trials of which the first of three numbers shows the class."""
+    values = rng.standard_normal((16, 3)) * spread
     values[:, 0] += LABELS
-    yield torch.from_numpy(values).float(), LABELS
+    return torch.from_numpy(values).float()
+
+
+def others(rng: np.random.Generator) -> Tensor:
+    """Return people who vary in what those learnt from hardly do."""
+    return people(rng, (0.5, 3.0, 3.0))
+
+
+def drawn(rng: np.random.Generator) -> Iterator[Step]:
+    """Yield a batch of people to learn from."""
+    yield Step(people(rng), LABELS)
+
+
+def drawn_with_others(rng: np.random.Generator) -> Iterator[Step]:
+    """Yield a batch of people to learn from, and of those to be tested."""
+    yield Step(people(rng), LABELS, others(rng))
 
 
 class Judge:
@@ -62,25 +78,20 @@ def test_patience_begins_after_the_first_epochs() -> None:
 
 
 def test_coral_brings_training_and_tested_people_together_and_classes_are_still_told() -> None:
-    def other(rng: np.random.Generator, n: int) -> Tensor:
-        """Return people who vary in what those learnt from hardly do."""
-        values = rng.standard_normal((n, 3)) * (0.5, 3.0, 3.0)
-        values[:, 0] += LABELS[:n]
-        return torch.from_numpy(values).float()
-
     rng = np.random.default_rng(1)
-    (known, labels), unknown = next(drawn(rng)), other(rng, 16)
+    known, unknown = people(rng), others(rng)
     distances, losses = {}, {}
     for align in ("none", "coral"):
         model = Small()
         epochs = 300
         settings = PlainSettings(epochs, epochs, 1e-2, (1.0, 1.0), align=align)  # type: ignore[arg-type]
         judge = Judge([1 / (1 + epoch) for epoch in range(epochs)])  # the last epoch is kept
-        train_plain(model, drawn, judge, settings, np.random.default_rng(2), None if align == "none" else other)
+        steps = drawn if align == "none" else drawn_with_others
+        train_plain(model, steps, judge, settings, np.random.default_rng(2))
         with torch.no_grad():
             features = model.features(known)
             distances[align] = float(coral_loss(features, model.features(unknown)))
-            losses[align] = float(nn.functional.cross_entropy(model.classifier(features), torch.tensor(labels)))
+            losses[align] = float(nn.functional.cross_entropy(model.classifier(features), torch.tensor(LABELS)))
     assert distances["coral"] < distances["none"] / 5
     assert losses["coral"] < 0.6 < np.log(2)
 
@@ -104,21 +115,25 @@ def test_corals_weight_counts_well_before_an_epoch_may_be_kept(monkeypatch: pyte
             weighed.append(weighing)
             return super().__call__(features, other, loss, weighing)
 
-    def other(rng: np.random.Generator, n: int) -> Tensor:
-        return torch.from_numpy(rng.standard_normal((n, 3))).float()
-
     weighed: list[bool] = []
     monkeypatch.setattr("rtbrain.training.plain_fit.CoralTerm", Noted)
     # 15 % of 20 epochs of four steps: the third epoch is the first that counts, after twelve steps.
     settings = PlainSettings(20, 20, 1e-2, (1.0, 1.0), passes=4, align="coral")
-    train_plain(Small(), drawn, Judge([0.5] * 20), settings, np.random.default_rng(0), other)
+    train_plain(Small(), drawn_with_others, Judge([0.5] * 20), settings, np.random.default_rng(0))
     assert weighed == [True] * 6 + [False] * 74
+
+
+def test_alignment_needs_the_tested_people_and_nothing_else_may_see_them() -> None:
+    for steps, align in ((drawn, "coral"), (drawn_with_others, "none")):
+        settings = PlainSettings(2, 2, 1e-2, (1.0, 1.0), align=align)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match="of the tested people; give both or neither"):
+            train_plain(Small(), steps, Judge([0.5] * 2), settings, np.random.default_rng(0))
 
 
 def test_an_epoch_goes_over_the_trials_as_often_as_asked() -> None:
     passes = list[int]()
 
-    def counted(rng: np.random.Generator) -> Iterator[tuple[Tensor, Sequence[int]]]:
+    def counted(rng: np.random.Generator) -> Iterator[Step]:
         passes.append(1)
         return drawn(rng)
 
