@@ -100,7 +100,7 @@ def reliability_figure(scores: Mapping[str, Scores]) -> Any:
 
 
 def attention_figure(look: Look) -> Any:
-    """Return how CLS divides its attention over a session."""
+    """Return how CLS divides its attention over a context."""
     figure = new_figure(11.0, 2.6)
     axis = figure.subplots()
     shown = look.attention

@@ -42,9 +42,10 @@ def add_attention(page: Page, shown: Sequence[Look], label: str = "") -> None:
     if not shown:
         return
     page.section(
-        "CLS attention over an example session",
-        "How the model's CLS token divides its attention over the tokens of one trial, mean over heads. Attention "
-        "shows what was read, not why the answer is what it is.",
+        "CLS attention over an example",
+        "How the model's CLS token divides its attention over the tokens of one context of one trial, mean over heads. "
+        "Each context, live as here, is an answer of its own. Attention shows what was read, not why the answer is "
+        "what it is.",
     )
     if label:
         page.text(label, "warning")

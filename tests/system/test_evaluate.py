@@ -207,3 +207,23 @@ def test_sets_and_tables_that_do_not_go_together(lab: Path, tmp_path: Path) -> N
     assert "two or more" in refused(*own, "--transfer", "--adaptation", "transductive")  # its methods can adapt
     assert "never mixed" in refused(*own, "--methods", "band-power,dann")
     assert "has no parts to leave out" in refused(*own, "--ablations", "--methods", "cnn")
+
+
+@pytest.mark.slow
+def test_ablations_stand_beside_the_whole_model(lab: Path, tmp_path: Path) -> None:
+    done = invoke(*command(lab, tmp_path, "--ablations", methods="paper-scratch"))
+    assert done.exit_code == 0, done.output
+    (file,) = tmp_path.glob("*.json")
+    found = plain(file)
+    assert isinstance(found, dict)
+    assert (found["adaptation"], found["protocol"]) == ("transductive", "strict")
+    parts = ("lsa-only", "stm-only", "no-interaction", "no-adaptation")
+    rows = {row["method"]: row for row in found["rows"]}
+    assert list(rows) == ["majority", "nuisance", "paper-scratch", *(f"paper-scratch-{part}" for part in parts)]
+    whole = rows["paper-scratch"]["scores"]["accuracy"]
+    for part in parts:
+        own = rows[f"paper-scratch-{part}"]
+        assert own["against"]["whole"]["accuracy"] == pytest.approx(own["scores"]["accuracy"] - whole)
+        assert f"paper-scratch-{part}" in done.stdout
+    assert "nuisance alone:" in done.stdout
+    check_page(file.with_suffix(".html").read_text())

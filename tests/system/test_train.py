@@ -121,7 +121,7 @@ class TestBundle:
         assert "in it report.html" in result.output
         assert page.count(escape(bundle.metrics["nuisance"])) >= 2
         assert "Not a test: these people chose epoch and temperature" in page
-        for text in ("CLS attention over an example session", "Microstate templates", bundle.sha256, "H S4, MDD S4"):
+        for text in ("CLS attention over an example", "Microstate templates", bundle.sha256, "H S4, MDD S4"):
             assert text in page
         assert load_bundle(bundle.folder).sha256 == bundle.sha256
 

@@ -81,6 +81,20 @@ def test_padding_alone_gives_no_nan_and_no_gradient_of_nan(name: str, ablation: 
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_mixed_precision_gives_no_nan_and_much_the_same_answer(name: str) -> None:
+    model = random_model(name).train()
+    ids, attributes = batch(model, [130, 0, 7], pad_to=200)
+    with torch.no_grad():
+        whole = model(ids, attributes).softmax(-1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # on a GPU, training does this by itself
+        logits = model(ids, attributes)
+    torch.testing.assert_close(logits.float().softmax(-1), whole, rtol=0, atol=0.05)
+    assert logits.dtype == torch.bfloat16
+    logits.float().square().sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
 def textbook_attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None
 ) -> torch.Tensor:
