@@ -20,11 +20,9 @@ from rtbrain.microstates.gfp import PeakFinder, global_field_power
 from rtbrain.microstates.selection import recommend, scan
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe, build, run
+from rtbrain.progress import Progress
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import open_recording
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of it that is done."""
 
 PeakReader = Callable[[str, Source, Recipe, int], FloatArray]
 """Gives the peaks of a named source in a band, as `peak_maps` does: for those who keep them."""

@@ -26,6 +26,7 @@ from rtbrain.decoder.session import Device
 from rtbrain.errors import ParityError, SourceError
 from rtbrain.messages import Break, Token, Tokens
 from rtbrain.parity_paths import LivePath, OfflinePath, live_path
+from rtbrain.progress import Progress
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import between, open_recording
 from rtbrain.writing import replacing
@@ -42,8 +43,6 @@ MOST_COMPARED: Final = 100
 _EXACT = ("band", "state", "start", "duration")
 _NEAR = ("gfp", "gfp_rel", "corr", "quality", "power", "explained")
 _PACKAGES = ("numpy", "scipy", "pylsl", "onnxruntime-gpu", "onnxruntime")
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from rtbrain import __version__
 from rtbrain.config import parse
 from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray
+from rtbrain.progress import Progress
 from rtbrain.session_truth import Best, SessionTruth, TrueStretch, load_json, save_truth
 from rtbrain.simulation.layouts.brainvision import Marker, write_brainvision
 from rtbrain.simulation.population import Design
@@ -18,7 +19,7 @@ from rtbrain.simulation.seeding import generator
 from rtbrain.simulation.world import World
 from rtbrain.simulation.writing import CONFIG, N_DRAWS, TRUTH, new_folder
 from rtbrain.simulation.writing_order import Order, scaled
-from rtbrain.simulation.writing_truth import Progress, mix_of
+from rtbrain.simulation.writing_truth import mix_of
 from rtbrain.training.dataset_config import load_dataset_config
 
 RECORDING: Final = "session.vhdr"

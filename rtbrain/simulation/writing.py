@@ -14,6 +14,7 @@ import yaml
 from rtbrain.config import parse
 from rtbrain.errors import ConfigError
 from rtbrain.messages import FloatArray
+from rtbrain.progress import Progress
 from rtbrain.simulation.confound import NARROW, Confound
 from rtbrain.simulation.eeg import Signal
 from rtbrain.simulation.layouts.bids import write_json
@@ -23,7 +24,7 @@ from rtbrain.simulation.population import Design
 from rtbrain.simulation.seeding import generator
 from rtbrain.simulation.world import World
 from rtbrain.simulation.writing_order import Order, configured, planted, scaled
-from rtbrain.simulation.writing_truth import Progress, lacking_classes, optima_of, truth_of
+from rtbrain.simulation.writing_truth import lacking_classes, optima_of, truth_of
 from rtbrain.training.dataset_config import OWN, DatasetConfig
 
 CONFIG: Final = OWN

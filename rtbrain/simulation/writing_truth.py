@@ -1,6 +1,6 @@
 """What is true of a simulated set: the label of every trial, and how well labels can be told at best."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from rtbrain import __version__
 from rtbrain.messages import FloatArray
+from rtbrain.progress import Progress
 from rtbrain.simulation.layouts.plan import File
 from rtbrain.simulation.optimum import Optimum
 from rtbrain.simulation.population import Design
@@ -16,9 +17,6 @@ from rtbrain.simulation.writing_order import Order
 from rtbrain.training.dataset_config import DatasetConfig, Task
 from rtbrain.training.datasets import class_of
 from rtbrain.training.trials import Value
-
-Progress = Callable[[str, float], None]
-"""Told what is being done and which share of it is done."""
 
 
 def optima_of(

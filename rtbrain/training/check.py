@@ -1,12 +1,13 @@
 """Look through a data set: what it holds, what is wrong with it, and whether anything but brain tells its labels."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from rtbrain.errors import ConfigError, RtbrainError, SourceError
+from rtbrain.progress import Progress
 from rtbrain.training.check_errors import empty_classes, impossible_bands, missing_recordings
 from rtbrain.training.check_report import ClassCount, DataCheck, FoldCount, Spread, TaskCheck
 from rtbrain.training.dataset_config import DatasetConfig, Task, better_fitting
@@ -20,8 +21,6 @@ from rtbrain.training.nuisance.report import one_line
 from rtbrain.training.nuisance.store import load_audit, save_audit
 from rtbrain.training.same_names import misspelt
 from rtbrain.training.trials import Found, Trial
-
-Progress = Callable[[str, float], None]
 
 
 def check_dataset(

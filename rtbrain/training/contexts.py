@@ -18,10 +18,11 @@ from rtbrain.decoder.bundle import Bundle
 from rtbrain.decoder.session import StepModel, load_step
 from rtbrain.errors import ConfigError
 from rtbrain.messages import BoolArray, FloatArray, IntArray
+from rtbrain.progress import Progress
 from rtbrain.tokens.context import RollingContext
 from rtbrain.tokens.inputs import Inputs, Vocabulary
 from rtbrain.training.batches import joined, pieces_of
-from rtbrain.training.corpus import Progress, tokenise_corpus
+from rtbrain.training.corpus import tokenise_corpus
 from rtbrain.training.evaluate import Plan
 from rtbrain.training.evaluate_store import described
 from rtbrain.training.folds import groups

@@ -7,7 +7,7 @@ the same while its samples change. Finished trials are kept whatever happens to 
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,13 +16,11 @@ from time import time
 
 from rtbrain.errors import ConfigError, SourceError
 from rtbrain.microstates.templates import Templates
+from rtbrain.progress import Progress
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.corpus_cache import keys_for, load_entry
 from rtbrain.training.corpus_workers import FileVersion, Job, Tokenizer, run_jobs, run_parallel
 from rtbrain.training.trials import Trial
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of it that is done."""
 
 _STALE_S = 60.0
 """An entry is written within seconds: temporary files older than this are those of a run that was killed."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from rtbrain.errors import ConfigError, SourceError
 from rtbrain.fitting import common_channels
 from rtbrain.microstates.templates import Templates, fingerprint
 from rtbrain.pipeline import Recipe
+from rtbrain.progress import Progress
 from rtbrain.training.corpus_cache import how_opened, text_hash
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import task_trials
@@ -28,7 +29,6 @@ from rtbrain.training.trials import Found
 SECONDS = (10.0, 30.0, 60.0, 120.0)
 """After which answers are asked for, besides those of the whole trial."""
 
-Progress = Callable[[str, float], None]
 
 _PROBING = tuple(f"training/nuisance/{name}.py" for name in ("probes", "features", "filters", "lines", "spectrum"))
 """What probed answers rest on besides the program of their method: the probes, and what these measure by."""

@@ -1,11 +1,12 @@
 """Evaluations of one or several data sets as a command asks for them: task by task, or with each other's templates."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtbrain.errors import ConfigError
+from rtbrain.progress import Progress
 from rtbrain.training.dataset_config import DatasetConfig, load_dataset_config
 from rtbrain.training.datasets import find_root, load
 from rtbrain.training.evaluate import Plan, check_classes, evaluate, plan
@@ -19,7 +20,6 @@ from rtbrain.training.trials import Found
 ALL_TASKS = "all"
 YARDSTICKS = ("majority", NUISANCE)
 """They do not listen to the recording, or to nothing else: a probe would tell nothing."""
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

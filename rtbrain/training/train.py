@@ -16,6 +16,7 @@ from rtbrain.messages import FloatArray
 from rtbrain.microstates.fit import FitSettings
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe
+from rtbrain.progress import Progress
 from rtbrain.sources.chunking import Source
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.batches import TokenSequence, sequence_of
@@ -37,8 +38,6 @@ from rtbrain.training.task_model import context_within, task_model
 from rtbrain.training.train_card import metrics_of, provenance_of, statistics_of, tokens_at_most, trust_of
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials, of_subjects
-
-Progress = Callable[[str, float], None]
 
 _SHORTER_S = 0.1
 """A context that lacks less than this is the one that was asked for: the last token ends where it ends."""

@@ -5,7 +5,7 @@ to the target's electrodes. Everything after the templates is that of any evalua
 other set may be used, for none of them is in the target; a recording that both sets hold is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from rtbrain.messages import FloatArray
 from rtbrain.microstates.fit import FitSettings
 from rtbrain.microstates.templates import Templates
 from rtbrain.pipeline import Recipe
+from rtbrain.progress import Progress
 from rtbrain.sources.chunking import Source
 from rtbrain.training.evaluate import Plan
 from rtbrain.training.evaluate_fold import PEAKS, STARTS
@@ -22,7 +23,6 @@ from rtbrain.training.transfer_spline import maps_on
 from rtbrain.training.trial_cache import TrialCache
 from rtbrain.training.trial_templates import fit_trials
 
-Progress = Callable[[str, float], None]
 USUAL = ("microstate-stats", "paper-text")
 """Methods that a transfer is shown by, unless others are named: of one broad band, which all sets have."""
 

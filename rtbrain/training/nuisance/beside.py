@@ -1,17 +1,15 @@
 """The nuisance that stands beside every accuracy: as stored, or measured now."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from rtbrain.errors import ConfigError, SourceError
+from rtbrain.progress import Progress
 from rtbrain.training.dataset_config import DatasetConfig
 from rtbrain.training.datasets import find_root
 from rtbrain.training.nuisance.audit import Audit, audit_task
 from rtbrain.training.nuisance.report import one_line
 from rtbrain.training.nuisance.store import load_audit, save_audit
 from rtbrain.training.trials import Found
-
-Progress = Callable[[str, float], None]
 
 
 def audit_beside(config: DatasetConfig, found: Found, root: Path | None, task: str, progress: Progress) -> Audit:
