@@ -8,7 +8,7 @@ from rtbrain.console import console, table
 from rtbrain.training.complexity import NOTE, PAPER, SAVED, T_PAPER, Complexity
 from rtbrain.training.contexts import ContextReport
 from rtbrain.training.evaluate_table import Evaluation, compared_with, paper_figure
-from rtbrain.training.metrics import Difference, Interval
+from rtbrain.training.metrics import Interval
 from rtbrain.training.paper_figures import PAPER_NOTE
 from rtbrain.training.report_contexts import context_cells
 from rtbrain.training.transfer_table import TransferTable
@@ -86,7 +86,7 @@ def _show_differences(found: Evaluation) -> None:
         title=_title("difference in accuracy, with its 95 % interval", found),
     )
     for row in found.rows:
-        rows.add_row(escape(row.method), *(_difference(row.against.get(name)) for name in references))
+        rows.add_row(escape(row.method), *(str(row.against.get(name, "")) for name in references))
     console.print()
     console.print(rows)
 
@@ -109,13 +109,6 @@ def _title(text: str, found: Evaluation) -> str:
 
 def _interval(interval: Interval) -> str:
     return f"{interval[0]:.2f} to {interval[1]:.2f}"
-
-
-def _difference(gap: Difference | None) -> str:
-    if gap is None:
-        return ""
-    low, high = gap.interval
-    return f"{gap.accuracy:+.3f} ({low:+.2f} to {high:+.2f})"
 
 
 def show_transfer(found: TransferTable) -> None:

@@ -67,6 +67,11 @@ class Difference:
     p: float
     """Chance of so large a difference, either way, if it were a toss for each person which method is the better."""
 
+    def __str__(self) -> str:
+        """Return the difference with its interval, as tables have it."""
+        low, high = self.interval
+        return f"{self.accuracy:+.3f} ({low:+.2f} to {high:+.2f})"
+
 
 def score(answered: Answered) -> Scores:
     """Return the figures of one method."""
