@@ -146,6 +146,8 @@ def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, tr
     from rtbrain.training.transfer import USUAL
 
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
+    if names is not None and not asked:
+        raise ConfigError(f"--methods {names!r} names none; name some, separated by commas, or leave the option out")
     if ablated:
         return ablations(asked, adaptation or "transductive")
     if transfer and not asked:

@@ -71,7 +71,7 @@ def train(out: Path, exclude: str, threads: int, **options: Any) -> None:
     left_out = tuple(name.strip() for name in exclude.split(",") if name.strip())
     with _listening() as listener:
         bundle = train_bundle(TrainOrder(out=out, exclude=left_out, **options), listener)
-    _show(bundle)
+    show_trained(bundle)
 
 
 @contextmanager
@@ -94,21 +94,31 @@ def _listening() -> Iterator[Listener]:
         yield Listener(lambda text: click.echo(text, err=True), progress, epoch)
 
 
-def _show(bundle: Bundle) -> None:
+KNOWS_NOTHING = (
+    "that is the highest temperature that is looked for: on these people no answer of the model was worth being sure "
+    "of, so its probabilities will stay near even; more people, or another task, are needed\n"
+)
+
+
+def show_trained(bundle: Bundle) -> None:
     """Print what was made, the accuracy, and what must stand beside it."""
     from rtbrain.console import console
+    from rtbrain.training.calibrate import HOTTEST
 
     figures = bundle.metrics["validation"]
+    hot = bundle.temperature > 0.99 * HOTTEST
     low, high = figures["accuracy_interval"]
     told = ", ".join(f"{share:.2f} after {seconds} s" for seconds, share in figures["accuracy_by_seconds"].items())
     console.print(
         f"best epoch {bundle.provenance['best_epoch']} of {bundle.provenance['epochs_run']}\n"
         f"{figures['people']} validation people, {figures['trials']} trials: accuracy {figures['accuracy']:.3f} "
-        f"({low:.2f} to {high:.2f}), balanced {figures['balanced_accuracy']:.3f}{'; ' + told if told else ''}\n"
+        f"({low:.2f} to {high:.2f}) about whole trials, balanced {figures['balanced_accuracy']:.3f}"
+        f"{'; ' + told if told else ''}\n"
         f"  ({figures['note']})\n"
         f"{bundle.metrics['nuisance']}\n"
         f"temperature {bundle.temperature:.2f}: log loss {figures['log_loss_before_calibration']:.3f} before, "
         f"{figures['log_loss']:.3f} after; calibration error {figures['calibration_error']:.3f}\n"
+        f"{KNOWS_NOTHING if hot else ''}"
         f"wrote {bundle.folder} (context {bundle.context_s:g} s), SHA-256 {bundle.sha256}"
         f"{', and in it report.html' if (bundle.folder / 'report.html').exists() else ''}",
         markup=False,

@@ -113,7 +113,9 @@ def _interval(interval: Interval) -> str:
 
 def show_transfer(found: TransferTable) -> None:
     """Print accuracy by task and by whose templates were used, with the paper's figures and the nuisance beside it."""
-    title = "accuracy by the data set that the templates are of; in brackets the paper's model, * own templates"
+    with_paper = any(cell.paper is not None for _, cells in found.rows() for cell in cells.values())
+    brackets = "; in brackets the paper's model" if with_paper else ""
+    title = f"accuracy by the data set that the templates are of{brackets}; * own templates"
     rows = table("target, task, method", *found.sources, title=title)
     for (target, task, method), cells in found.rows():
         shown = []
@@ -131,7 +133,7 @@ def show_contexts(found: ContextReport) -> None:
     """Print accuracy and delay against the length of the context."""
     console.print(
         f"[bold]{escape(found.bundle)}[/bold] on {escape(found.dataset)}, task {escape(found.task)}: {found.n_people} "
-        f"people that it has not met, {found.n_sessions} sessions of {found.joined}"
+        f"people that it has not met, {found.n_sessions} sessions of {found.joined}, {found.n_trials} trials in all"
     )
     shown = table("context", "right at end", "95 %", "over all time", "median delay", "changes followed")
     for row in found.rows:

@@ -64,6 +64,8 @@ class ContextReport:
     task: str
     n_people: int
     n_sessions: int
+    n_trials: int
+    """In the sessions; trials of the same class as the one before are left out."""
     joined: str
     """Of what the sessions were made."""
     nuisance: str
@@ -117,7 +119,8 @@ def context_report(
             progress(f"{len(lengths)} context lengths", number / len(lengths))
     n_people = len({person[trial.subject] for trial in trials})
     where = (bundle.name, bundle.sha256, planned.config.name, planned.task)
-    return ContextReport(*where, n_people, len(sessions), made_of, nuisance, tuple(found), _question(bundle, planned))
+    counts = (n_people, len(sessions), sum(map(len, rows)))
+    return ContextReport(*where, *counts, made_of, nuisance, tuple(found), _question(bundle, planned))
 
 
 def _question(bundle: Bundle, planned: Plan) -> str:

@@ -124,6 +124,11 @@ def confusion(probabilities: FloatArray, labels: IntArray) -> FloatArray:
     return counts
 
 
+_NO_SPREAD = 1e-12
+_MISSED = 0.05
+"""Chance of meeting nobody of those for whom a difference is another one."""
+
+
 def compare(one: Answered, other: Answered, seed: int = 0) -> Difference:
     """Compare two methods on the same trials and seeds, person by person."""
     if one.trials != other.trials or one.probabilities.shape != other.probabilities.shape:
@@ -137,6 +142,8 @@ def compare(one: Answered, other: Answered, seed: int = 0) -> Difference:
     trials = np.bincount(one.people, minlength=n) / len(one.trials)
     spread = float(np.sqrt(((each - mean * trials) ** 2).sum() * n / (n - 1)))
     half = float(student_t.ppf(0.975, n - 1)) * spread
+    if spread < _NO_SPREAD:  # the same for all these people: how many of all people may it not hold for?
+        half = (1 + abs(mean)) * (1 - _MISSED ** (1 / n))
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (FLIPS, n))
     p = float((1 + np.sum(np.abs(signs @ each) >= abs(mean) - 1e-12)) / (1 + FLIPS))
     return Difference(mean, (max(-1.0, mean - half), min(1.0, mean + half)), p)

@@ -35,7 +35,7 @@ def _page(found: ContextReport) -> Page:
     page = Page(
         f"Context length of {found.bundle}",
         f"rtbrain evaluate --contexts · {found.dataset}, task {found.task} · {found.n_people} people that it has not "
-        f"met, {found.n_sessions} sessions",
+        f"met, {found.n_sessions} sessions, {found.n_trials} trials",
     )
     page.section(
         "Accuracy and delay against the length of the context",

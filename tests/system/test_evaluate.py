@@ -202,6 +202,7 @@ def test_sets_and_tables_that_do_not_go_together(lab: Path, tmp_path: Path) -> N
     assert "leave out --methods, --protocol paper, --seeds" in message
     assert "majority, nuisance does not listen" in refused(*own, "--probes", "--methods", "majority,nuisance")
     assert "a table of its own" in refused(*own, "--complexity")
+    assert "names none; name some" in refused(*own, "--methods", " ,")
     assert "is no address of a Dask scheduler" in refused(*own, "--cluster", "nonsense")
     assert "leave out --transfer" in refused(*own, "--transfer", "--probes")
     assert "two or more" in refused(*own, "--transfer", "--adaptation", "transductive")  # its methods can adapt

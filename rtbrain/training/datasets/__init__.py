@@ -29,6 +29,10 @@ SIMULATED = ("neurolong", "seed", "deap", "mdd", "nssi")
 """Sets whose layout `rtbrain simulate` can write."""
 
 
+_SHOWN = 5
+"""Problems of a set in which nothing can be used: they are mostly alike."""
+
+
 def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
     """Read a data set.
 
@@ -57,9 +61,11 @@ def load(config: DatasetConfig, root: str | Path | None = None) -> Found:
     found = replace(found, same_person=config.same_person + found.same_person, root=folder)
     found = without_copies(found, decisive)
     if not found.trials:
-        bad = "".join(f"\n  {problem}" for problem in found.problems)
+        more = len(found.problems) - _SHOWN
+        bad = "".join(f"\n  {problem}" for problem in found.problems[:_SHOWN])
+        bad += f"\n  and {more} more" if more > 0 else ""
         why = f"nothing in it can be used:{bad}" if bad else "it holds no recording of this set"
-        raise SourceError(f"{folder}: {why}\n{_help(config)}")
+        raise SourceError(f"{folder}: {why}{_help(config)}")
     return found
 
 
@@ -80,11 +86,11 @@ def find_root(config: DatasetConfig, root: str | Path | None = None) -> Path:
     else:
         raise SourceError(
             f"where is {config.title or config.name}? Give its folder by --root, or set {ROOT_VARIABLE}, "
-            f"or `root:` in the configuration\n{_help(config)}"
+            f"or `root:` in the configuration{_help(config)}"
         )
     if not folder.is_dir():
         remedy = "; correct `root:` there, or give --root" if origin == "the configuration" else ""
-        raise SourceError(f"{folder} (from {origin}) is not a folder{remedy}\n{_help(config)}")
+        raise SourceError(f"{folder} (from {origin}) is not a folder{remedy}{_help(config)}")
     return folder
 
 
@@ -99,7 +105,7 @@ def _help(config: DatasetConfig) -> str:
         form = " --form small" if config.name == "neurolong" else ""
         made = f"rtbrain simulate --dataset {config.name}{form} --out {folder}"
         said.append(f"To try it without the data: {made}, then --dataset {folder}/{OWN}")
-    return "\n".join(said)
+    return "".join(f"\n{line}" for line in said)
 
 
 def task_trials(config: DatasetConfig, found: Found, task: str | None) -> tuple[str, Found]:

@@ -92,9 +92,14 @@ def check_labels(root: Path, found: Found, config: DatasetConfig) -> Found:
     missing = {name: task.label for name, task in config.tasks.items() if task.label not in fields}
     table = root / PARTICIPANTS
     where = str(table) if table.is_file() else str(root)
+    columns = read_table(table).columns if table.is_file() else ()
+    usable = f"what has entries is {', '.join(fields) or 'nothing'}"
     said = [
-        f"task {name!r}: there is no column {label!r} for its label, neither in participants.tsv nor in events.tsv; "
-        f"there are {', '.join(fields) or 'none'}: add it, or name another one as the task's `label`"
+        f"task {name!r}: column {label!r} of participants.tsv, its label, has no entry; {usable}: fill it in, or name "
+        "another one as the task's `label`"
+        if label in columns
+        else f"task {name!r}: there is no column {label!r} for its label, neither in participants.tsv nor in "
+        f"events.tsv; {usable}: add it, or name another one as the task's `label`"
         for name, label in missing.items()
     ]
     if len(missing) == len(config.tasks):

@@ -42,6 +42,9 @@ def read(root: Path, config: DatasetConfig) -> Found:
     problems: list[Problem] = []
     paths = [path for path in sorted(root.iterdir()) if path.is_file() and not path.name.startswith(".")]
     matches = {path: match for path in paths if (match := pattern.fullmatch(path.name))}
+    if paths and not matches:
+        what = f"none of its {len(paths)} files has a name that matches {options.pattern!r}, such as {paths[0].name}"
+        return Found((), (Problem(str(root), f"{what}; correct the option `pattern`"),))
     endings = {path.suffix.lower() for path in matches}
     for path in paths:
         if path not in matches:

@@ -76,11 +76,15 @@ def test_more_trials_of_the_same_people_are_no_more_evidence() -> None:
     assert np.ptp(alone.accuracy_interval) < 0.3 * np.ptp(often.accuracy_interval)
 
 
-def test_a_difference_of_the_same_answers_is_none() -> None:
+def test_a_difference_that_is_the_same_for_all_people_has_an_interval() -> None:
     labels = [0, 1] * 10
     one = answered(told(np.arange(20) % 3 > 0, labels), labels)
     gap = compare(one, one)
-    assert (gap.accuracy, gap.interval, gap.p) == (0.0, (0.0, 0.0), 1.0)
+    assert (gap.accuracy, gap.p) == (0.0, 1.0)
+    # Twenty people: a twentieth of all people and more for whom they differ would mostly have shown.
+    assert gap.interval == pytest.approx((-0.139, 0.139), abs=1e-3)
+    better, worse = answered(told(np.ones(20), labels), labels), answered(told(np.zeros(20), labels), labels)
+    assert compare(better, worse).interval == pytest.approx((0.722, 1.0), abs=1e-3)
 
 
 def test_pairs_tell_more_than_two_intervals() -> None:

@@ -120,8 +120,18 @@ def test_facts_come_from_header_and_json(groups, configured):
 def test_without_the_label_column_the_set_is_refused(films, configured):
     for path in films.glob("sub-*/eeg/*_events.tsv"):
         path.write_text(path.read_text().replace("rating", "mark"))
-    with pytest.raises(SourceError, match=r"set: .*no column 'rating'.*there are mark, .*add it"):
+    with pytest.raises(SourceError, match=r"set: .*no column 'rating'.*what has entries is mark, .*add it"):
         load(configured(EVENTS.format(root="set")))
+
+
+def test_a_column_without_entries_is_not_called_absent(groups, configured):
+    path = groups / "participants.tsv"
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([f"{header}\tscore", *(f"{row}\tn/a" for row in rows)]) + "\n")
+    asked = GROUPS.replace("label: group", "label: score")
+    assert asked != GROUPS
+    problem = load(configured(asked), groups).problems[-1]
+    assert "column 'score' of participants.tsv, its label, has no entry" in problem.what
 
 
 def test_one_task_of_two_without_its_column_is_reported(groups, configured):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rtbrain.errors import ConfigError
+from rtbrain.errors import ConfigError, SourceError
 from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.datasets import choose, load
 from tests.recording_writers import write_edf
@@ -43,6 +43,12 @@ def test_names_say_who_and_what(tmp_path: Path) -> None:
 def test_a_pattern_that_cannot_work_is_refused(tmp_path: Path, pattern: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load(replace(EEGMAT, options={"pattern": pattern}), tmp_path)
+
+
+def test_a_pattern_that_fits_no_name_says_which_names_there_are(tmp_path: Path) -> None:
+    root = written(tmp_path, *(f"s{i}_rest.edf" for i in range(8)))
+    with pytest.raises(SourceError, match=r"none of its 8 files .*s0_rest\.edf; correct the option `pattern`"):
+        load(EEGMAT, root)
 
 
 def test_the_releases_own_names_are_known(tmp_path: Path) -> None:
