@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rtbrain.cli_dataset import ROOT
 from rtbrain.cli_options import DASHBOARD_PORT, OUTPUT_PORT, PATH, SEED, STREAM, UNIT, Choice
+from rtbrain.errors import ConfigError, perhaps
 
 if TYPE_CHECKING:
     from rtbrain.decoder.session import Device
+    from rtbrain.training.trials import Trial
 
 
 @click.command()
 @click.argument("bundle")
-@click.argument("file", type=PATH)
+@click.argument("file", type=PATH, required=False)
+@click.option(
+    "--dataset", metavar="NAME|FILE", help="Take a trial of this data set, whose files only its reader knows."
+)
+@ROOT
+@click.option("--trial", "trial_name", help="Which trial of the data set.  [default: its first]")
 @click.option("--start", "start_s", type=click.FloatRange(0), default=0.0, help="First second to use.")
 @click.option("--stop", "stop_s", type=click.FloatRange(0), help="Second to stop at.  [default: the end]")
 @click.option("--device", type=Choice(["auto", "cpu", "cuda"]), default="auto", help="Where the live path runs.")
@@ -24,7 +32,10 @@ if TYPE_CHECKING:
 @STREAM
 def parity(
     bundle: str,
-    file: Path,
+    file: Path | None,
+    dataset: str | None,
+    root: Path | None,
+    trial_name: str | None,
     start_s: float,
     stop_s: float | None,
     device: Device,
@@ -40,6 +51,10 @@ def parity(
 
     Example: rtbrain parity models/mine session.edf --stop 60
     """
+    if dataset is None and (root is not None or trial_name is not None):
+        raise ConfigError("--root and --trial belong to --dataset, not to a FILE; leave them out")
+    if dataset is not None and (unit is not None or stream is not None):
+        raise ConfigError("--unit and --stream belong to a FILE; a data set's configuration says what is in it")
     from rtbrain.lsl_scope import keep_on_this_machine
 
     keep_on_this_machine()
@@ -49,11 +64,18 @@ def parity(
     from rtbrain.parity import certify
 
     found = load_bundle(find_bundle(bundle))
+    source = None
+    if dataset is not None and file is None:
+        trial = _trial(dataset, root, trial_name)
+        file, source = trial.files[0], trial.open()
+    elif dataset is not None or file is None:
+        raise ConfigError("a recording is needed, and one only: give its FILE, or --dataset and --trial")
     instead = ", in place of the certificate that was there" if (found.folder / PARITY).exists() else ""
     with progress_bar() as progress:
         made = certify(
             found,
             file,
+            source=source,
             start_s=start_s,
             stop_s=stop_s,
             unit=unit,
@@ -68,6 +90,22 @@ def parity(
         f"{made.decisions_compared} of {made.decisions} decisions were compared, and their probabilities differ by "
         f"{made.largest_probability_difference:.1e} at the most\nwrote {found.folder / PARITY}{instead}"
     )
+
+
+def _trial(dataset: str, root: Path | None, name: str | None) -> Trial:
+    from rtbrain.training.dataset_config import load_dataset_config
+    from rtbrain.training.datasets import load
+
+    config = load_dataset_config(dataset)
+    trials = {trial.name: trial for trial in load(config, root).trials}
+    if name is None:
+        return next(iter(trials.values()))
+    if name not in trials:
+        raise ConfigError(
+            f"{config.name} has no trial {name!r}{perhaps(name, trials)}; it has {len(trials)}, such as "
+            f"{next(iter(trials))}"
+        )
+    return trials[name]
 
 
 @click.command()

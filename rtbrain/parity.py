@@ -89,6 +89,7 @@ def certify(
     stop_s: float | None = None,
     unit: str | None = None,
     stream: str | None = None,
+    source: Source | None = None,
     seed: int = 0,
     device: Device = "auto",
     progress: Progress = lambda what, share: None,
@@ -105,6 +106,8 @@ def certify(
         Part of it.
     unit, stream : str, optional
         As for `open_recording`.
+    source : Source, optional
+        What is read of a file that only a data set's reader can open.
     seed : int
         Of the random chunks.
     device : {"auto", "cpu", "cuda"}
@@ -119,7 +122,9 @@ def certify(
     RtbrainError
         The recording cannot be read or does not fit the bundle; the folder stays as it is.
     """
-    source = between(open_recording(file, unit=unit, stream=stream), start_s, stop_s)
+    if source is None:
+        source = open_recording(file, unit=unit, stream=stream)
+    source = between(source, start_s, stop_s)
     live = live_path(bundle, source, seed, device, partial(progress, "live path, over LSL"))
     # Read and verified anew: what the live path has in memory must be what lies on the disk.
     offline = OfflinePath.of(load_bundle(bundle.folder), source, partial(progress, "offline path"))

@@ -12,11 +12,15 @@ from rtbrain.decoder.bundle import Bundle
 from rtbrain.errors import ParityError
 from rtbrain.live_state import has_parity
 from rtbrain.messages import Chunk, StreamInfo
+from rtbrain.microstates.templates import Templates, referenced
 from rtbrain.parity import certify, compare
 from rtbrain.parity_paths import LivePath, OfflinePath, live_path
+from rtbrain.pipeline import Recipe
 from rtbrain.sources.chunking import Source
 from rtbrain.sources.recording import excerpt, open_recording
-from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
+from rtbrain.sources.synthetic import Synthetic, SyntheticSettings, dipole_maps
+from rtbrain.training.dataset_config import load_dataset_config
+from rtbrain.training.datasets import load
 from tests import lsl  # noqa: F401  keeps LSL on this machine
 from tests.bundles import make_bundle
 from tests.parity.test_recordings_cuts import some_maps, two_bands
@@ -172,3 +176,25 @@ def test_every_kind_of_difference_is_named(bundle: Bundle, recording: Path) -> N
     wrong = {name: value + 2e-4 for name, value in decision.probabilities.items()}
     with pytest.raises(ParityError, match=r"probabilities are .* apart, more than 0\.0001"):
         compare(bundle, replace(live, decisions=[(replace(decision, probabilities=wrong), seen)]), offline)
+
+
+def test_a_trial_of_a_data_set_whose_files_only_its_reader_knows(tmp_path: Path) -> None:
+    root = tmp_path / "nssi"
+    made = invoke("simulate", "--dataset", "nssi", "--form", "mat", "--subjects", 2, "--minutes", 0.4, "--out", root)
+    assert made.exit_code == 0, made.output
+    found = load(load_dataset_config(str(root / "rtbrain.yaml")))
+    trial = found.trials[1]
+    channels = trial.open().info.channels
+    templates = Templates(channels, (referenced(dipole_maps(channels, 4)),), Recipe().to_dict())
+    bundle = make_bundle(tmp_path / "own", templates)
+    asked = ("parity", bundle.folder, "--dataset", root / "rtbrain.yaml")
+    assert "is not a recording that can be opened" in refused("parity", bundle.folder, trial.files[0])
+    assert f"no trial 'x'; it has {len(found.trials)}" in refused(*asked, "--trial", "x")
+    assert "one only" in refused(*asked[:2])
+    assert "one only" in refused(*asked, trial.files[0])
+    assert "leave them out" in refused(*asked[:2], trial.files[0], "--trial", trial.name)
+    done = invoke(*asked, "--trial", trial.name, "--stop", 15)
+    assert done.exit_code == 0, done.output
+    made_of = json.loads((bundle.folder / "parity.json").read_text())
+    assert (made_of["file"], made_of["seconds"]) == (trial.files[0].name, [0.0, 15.0])
+    assert made_of["tokens"] > 50
