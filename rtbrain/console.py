@@ -1,5 +1,6 @@
 """What commands show on the screen: progress bars and tables."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,10 @@ from rtbrain.microstates.stats import Statistics
 from rtbrain.microstates.templates import Templates
 from rtbrain.tokenizing import Tokenized
 
-console = Console(highlight=False, soft_wrap=True)
+LOG_WIDTH = 160
+"""Characters of a line where there is no terminal: tables in a file need not be folded."""
+
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_WIDTH)
 error_console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -130,7 +130,7 @@ def test_context_lengths_of_a_bundle_trained_anew_are_kept_beside_those_of_the_f
     def written(sha256: str, report: bool = True) -> list[str]:
         row = ContextRow(10.0, 0.8, (0.7, 0.9), 0.7, 4.0, 3, 4)
         asked = _question(SimpleNamespace(sha256=sha256), plan(CONFIG, people(6), METHODS))  # type: ignore[arg-type]
-        found = ContextReport("mine", sha256, "lab", "group", 2, 1, "trials", "nuisance", (row,), asked)
+        found = ContextReport("mine", sha256, "lab", "group", 2, 1, 4, "trials", "nuisance", (row,), asked)
         return [path.name for path in write_contexts(found, tmp_path, report)]
 
     assert written("one") == ["contexts-mine-lab-group.json", "contexts-mine-lab-group.html"]
