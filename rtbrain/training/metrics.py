@@ -14,6 +14,9 @@ from rtbrain.training.nuisance.score import accuracy_interval, balanced_interval
 BINS = 10
 """Of confidence, for the calibration error."""
 FLIPS = 10_000
+_NO_SPREAD = 1e-12
+_MISSED = 0.05
+"""Chance of meeting nobody of those for whom a difference is another one."""
 Interval = tuple[float, float]
 
 
@@ -122,11 +125,6 @@ def confusion(probabilities: FloatArray, labels: IntArray) -> FloatArray:
     counts = np.zeros((probabilities.shape[2], probabilities.shape[2]))
     np.add.at(counts, (np.broadcast_to(labels, told.shape), told), 1 / len(told))
     return counts
-
-
-_NO_SPREAD = 1e-12
-_MISSED = 0.05
-"""Chance of meeting nobody of those for whom a difference is another one."""
 
 
 def compare(one: Answered, other: Answered, seed: int = 0) -> Difference:
