@@ -32,7 +32,6 @@ class EEGNet(nn.Module):
 
     def features(self, windows: Tensor) -> Tensor:
         """Return what the classifier reads."""
-        self._limit()
         h = self.norm_temporal(self.temporal(_around(windows[:, None], 64)))  # (B, F1, channels, samples)
         h = self.pool_first(nn.functional.elu(self.norm_spatial(self.spatial(h))))  # (B, F1 D, 1, samples / 4)
         h = self.norm_separable(self.pointwise(self.depthwise(_around(self.dropout(h), 16))))
@@ -44,10 +43,8 @@ class EEGNet(nn.Module):
         logits: Tensor = self.classifier(self.features(windows))
         return logits
 
-    def _limit(self) -> None:
-        """Keep the weights within the norms that the paper sets."""
-        if not self.training:
-            return
+    def limit(self) -> None:
+        """Bring the weights back within the norms that the paper sets; to be called after every step of training."""
         with torch.no_grad():
             self.spatial.weight.copy_(torch.renorm(self.spatial.weight, 2, 0, _LARGEST_SPATIAL))
             self.classifier.weight.copy_(torch.renorm(self.classifier.weight, 2, 0, _LARGEST_DENSE))

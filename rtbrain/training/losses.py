@@ -13,6 +13,7 @@ from torch.nn import functional
 from rtbrain.errors import ConfigError
 
 DomainMode = Literal["none", "inductive", "transductive"]
+LossName = Literal["cross-entropy", "focal"]
 
 
 def focal_loss(logits: Tensor, labels: Tensor, alpha: Tensor | None = None, gamma: float = 2.0) -> Tensor:
@@ -33,6 +34,24 @@ def focal_loss(logits: Tensor, labels: Tensor, alpha: Tensor | None = None, gamm
 def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0) -> Tensor:
     """Return the cross entropy with class weights (its mean is weighted too) and label smoothing."""
     return functional.cross_entropy(logits, labels, weights, label_smoothing=smoothing)
+
+
+def class_loss(
+    kind: LossName, logits: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
+) -> Tensor:
+    """Return the loss of this name, which is how well classes are told; the focal one takes no smoothing."""
+    if kind == "focal":
+        return focal_loss(logits, labels, weights)
+    return cross_entropy(logits, labels, weights, smoothing)
+
+
+def refuse_infinite(loss: Tensor, epoch: int, learning_rate: float) -> None:
+    """Stop a training whose loss is no number: what came after it would be none either."""
+    if not torch.isfinite(loss):
+        raise ConfigError(
+            f"the loss became {float(loss)} in epoch {epoch}; lower learning_rate ({learning_rate:g}), or look at the "
+            "data by `rtbrain data check`"
+        )
 
 
 def class_weights(labels: Sequence[int], n_classes: int) -> tuple[float, ...]:

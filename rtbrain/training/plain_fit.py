@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rtbrain.errors import ConfigError
-from rtbrain.training.losses import Adversary, coral_loss, cross_entropy, focal_loss, reversal_strength
+from rtbrain.training.losses import Adversary, LossName, class_loss, coral_loss, refuse_infinite, reversal_strength
 from rtbrain.training.stopping import Stopping
 
 Judge = Callable[[nn.Module], float]
@@ -51,7 +51,7 @@ class PlainSettings:
     """Of the classes."""
     passes: int = 1
     """Over the training trials in an epoch."""
-    loss: Literal["cross-entropy", "focal"] = "cross-entropy"
+    loss: LossName = "cross-entropy"
     align: Align = "none"
 
 
@@ -80,8 +80,12 @@ def train_plain(
     judge: Judge,
     settings: PlainSettings,
     rng: np.random.Generator,
+    after_step: Callable[[], None] = lambda: None,
 ) -> int:
-    """Train a model that has `features`, `classifier` and perhaps `domain`; return the epoch whose weights it keeps."""
+    """Train a model that has `features`, `classifier` and perhaps `domain`; return the epoch whose weights it keeps.
+
+    `after_step` is for models whose weights must keep within bounds.
+    """
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
     weights = torch.tensor(settings.weights)
     stopping, coral = Stopping(settings.epochs, settings.patience), CoralTerm()
@@ -96,25 +100,19 @@ def train_plain(
             progress = done / (settings.epochs * len(epoch_steps))
             features = model.features(each.inputs)  # type: ignore[operator]
             logits, truth = model.classifier(features), torch.tensor(each.labels)  # type: ignore[operator]
-            if settings.loss == "focal":
-                loss = focal_loss(logits, truth, weights)
-            else:
-                loss = cross_entropy(logits, truth, weights)
+            loss = class_loss(settings.loss, logits, truth, weights)
             if each.other is not None:
                 other = model.features(each.other)  # type: ignore[operator]
                 if settings.align == "coral":
                     loss = loss + coral(features, other, loss, 2 * done < stopping.warm_up * len(epoch_steps))
                 else:
                     loss = loss + _adversary_loss(model, features, other, progress)
-            if not torch.isfinite(loss):
-                raise ConfigError(
-                    f"the loss became {float(loss)} in epoch {epoch + 1}; lower learning_rate "
-                    f"({settings.learning_rate:g})"
-                )
+            refuse_infinite(loss, epoch + 1, settings.learning_rate)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
             optimizer.step()
+            after_step()
             done += 1
         epoch += 1
         model.eval()

@@ -19,12 +19,9 @@ from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import point_at_classes, read_classes, weigh_tokens
 from rtbrain.training.head_start_pairs import detect_pairs, quiet_attributes
 from rtbrain.training.initial import look_at_neighbours
-from rtbrain.training.losses import Adversary, class_weights, cross_entropy, focal_loss, reversal_strength
+from rtbrain.training.losses import Adversary, class_loss, class_weights, refuse_infinite, reversal_strength
 from rtbrain.training.model import BrainToken
 from rtbrain.training.stopping import WARM_UP, Stopping, judged
-
-_LOOKS = 4
-"""Contexts of a trial from which the head start is found."""
 
 
 def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
@@ -101,7 +98,7 @@ class Run:
 
     def _give_head_start(self) -> None:
         settings, model = self._settings, self._model.cpu()
-        crops = [contexts(each, settings.context_s, most=_LOOKS) for each in self._train]
+        crops = [contexts(each, settings.context_s) for each in self._train]
         rows = [row for row, own in enumerate(crops) for _ in own]
         whole = list(_batched([crop for own in crops for crop in own], rows, settings.batch))
         if settings.model.counts_pairs:
@@ -169,18 +166,11 @@ class Run:
         with self._autocast():
             features = self._features(batch)
             logits = self._model.classifier(features)
-        if settings.loss == "focal":
-            loss = focal_loss(logits.float(), labels, self._weights)
-        else:
-            loss = cross_entropy(logits.float(), labels, self._weights, settings.smoothing)
+        loss = class_loss(settings.loss, logits.float(), labels, self._weights, settings.smoothing)
         total = loss
         if self._adversary.domains:
             total = loss + settings.adversary_weight * self._domain_loss(features, batch, progress, rng)
-        if not torch.isfinite(total):
-            raise ConfigError(
-                f"the loss became {float(total)} in epoch {self.epoch + 1}; lower learning_rate "
-                f"({settings.learning_rate:g}), or look at the data by `rtbrain data check`"
-            )
+        refuse_infinite(total, self.epoch + 1, settings.learning_rate)
         self._optimizer.zero_grad(set_to_none=True)
         self._scaler.scale(total).backward()  # type: ignore[no-untyped-call]
         self._scaler.unscale_(self._optimizer)

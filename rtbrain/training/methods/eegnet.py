@@ -79,7 +79,8 @@ class EEGNetMethod:
             def loss(own: "nn.Module") -> float:
                 return calibrated_loss(_logits(own, held), np.array(truth), weights, len(set(people)))
 
-            epoch = train_plain(model, crops.epoch, loss, settings, np.random.default_rng(seed))
+            model.limit()
+            epoch = train_plain(model, crops.epoch, loss, settings, np.random.default_rng(seed), model.limit)
             temperature = fit_temperature(_logits(model, held), np.array(truth), weights, len(set(people)))
 
         def answer(trials: Sequence[Conditioned], seconds: float | None) -> FloatArray:

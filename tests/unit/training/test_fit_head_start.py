@@ -1,5 +1,6 @@
 """What a model knows before its first step: which state follows which, and what that says about the classes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from rtbrain.messages import IntArray
 from rtbrain.tokens.inputs import Inputs
 from rtbrain.training.asking import answers
-from rtbrain.training.batches import TokenSequence, collate
+from rtbrain.training.batches import Batch, TokenSequence, collate, contexts
 from rtbrain.training.fit_settings import TrainSettings
 from rtbrain.training.head_start import Scores, point_at_classes, read_classes
 from rtbrain.training.head_start_pairs import detect_pairs
@@ -135,6 +136,23 @@ def test_the_start_says_what_the_linear_model_of_its_tokens_says(
     logits, _ = answers(run.best_model(), unseen, 60.0)
     scores = found[0]([collate([each.pieces[0] for each in unseen], range(len(unseen)))])[:, 0].numpy()
     assert np.corrcoef(logits[:, 1] - logits[:, 0], scores)[0, 1] > 0.9
+
+
+def test_the_start_rests_on_the_contexts_that_an_answer_about_a_trial_rests_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: list[list[int]] = []
+
+    def point(model: BrainToken, batches: Sequence[Batch], *given: Any) -> Scores:
+        found.append([row for batch in batches for row in batch.rows])
+        return point_at_classes(model, batches, *given)
+
+    monkeypatch.setattr("rtbrain.training.run.point_at_classes", point)
+    known, context_s = people(0, 8, 0), 5.0
+    Run(known, people(8, 4, 0), TrainSettings(preset("paper-text", (N_STATES,), 2), context_s), 0, ()).begin()
+    asked = [row for row, each in enumerate(known) for _ in contexts(each, context_s)]
+    assert found == [asked]
+    assert len(asked) > 4 * len(known)
 
 
 def test_features_start_with_mean_0_and_spread_1_and_the_classifier_reads_them() -> None:

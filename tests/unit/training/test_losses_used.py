@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rtbrain.training import plain_fit, run
+from rtbrain.training import losses, plain_fit
 from rtbrain.training.baselines import baseline
 from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.fit import train_model
@@ -39,9 +39,9 @@ def spies(monkeypatch: pytest.MonkeyPatch) -> dict[str, Counted]:
         "coral_loss": Counted(coral_loss),
     }
     for name, spy in made.items():
-        monkeypatch.setattr(plain_fit, name, spy)
-        if hasattr(run, name):
-            monkeypatch.setattr(run, name, spy)
+        for module in (losses, plain_fit):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, spy)
     return made
 
 

@@ -13,6 +13,7 @@ from rtbrain.errors import ConfigError, LeakError
 from rtbrain.training.batches import Batch, TokenSequence, crops_like
 from rtbrain.training.conditioned import Conditioned
 from rtbrain.training.dataset_config import Schedule, load_dataset_config
+from rtbrain.training.eegnet import EEGNet
 from rtbrain.training.evaluate import evaluate, fold_jobs, plan
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers
 from rtbrain.training.evaluate_table import WHOLE, compared_with, tabulate
@@ -120,7 +121,7 @@ def test_a_second_run_answers_alike_on_any_number_of_threads(people: Path, tmp_p
     assert runs[0] == runs[1]
 
 
-def test_eegnet_learns_what_is_in_the_samples(rng: np.random.Generator) -> None:
+def rhythms(rng: np.random.Generator) -> list[Example]:
     """Slow people have their rhythm at 9 Hz, fast ones at 17 Hz; each has an amplifier gain of their own."""
     made = []
     for i in range(22):
@@ -129,11 +130,37 @@ def test_eegnet_learns_what_is_in_the_samples(rng: np.random.Generator) -> None:
         data = rng.uniform(5, 15) * (np.outer(wave, [1, 0.5, -0.5, -1]) + rng.normal(size=(1280, 4)))
         samples = Conditioned(data.astype(np.float32), t, np.zeros(1280, np.int64), 128.0)
         made.append(example(f"t{i}", i % 2, samples=lambda samples=samples: samples))
+    return made
+
+
+def test_eegnet_learns_what_is_in_the_samples(rng: np.random.Generator) -> None:
+    made = rhythms(rng)
     method = replace(METHODS["eegnet"], schedule=Schedule(epochs=6, patience=6, learning_rate=3e-3))
     fitted = method.fit(made[:10], made[10:14], 0)
     told = fitted.probabilities(made[14:]).argmax(axis=1)
     assert told.tolist() == [0, 1] * 4
     assert fitted.probabilities(made[14:], 0.5).sum(axis=1) == pytest.approx(1), "less than a window has an answer too"
+
+
+def test_eegnets_weights_are_within_the_papers_norms_whenever_they_are_looked_at(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Spy(EEGNet):
+        """Notes the largest norms that answers are given with."""
+
+        def forward(self, windows: torch.Tensor) -> torch.Tensor:
+            norms.append((self.spatial.weight.flatten(1).norm(dim=1).max(), self.classifier.weight.norm(dim=1).max()))
+            return super().forward(windows)
+
+    norms: list[tuple[torch.Tensor, torch.Tensor]] = []
+    monkeypatch.setattr("rtbrain.training.eegnet.EEGNet", Spy)
+    made = rhythms(rng)
+    # Steps so large that the norms are soon reached.
+    method = replace(METHODS["eegnet"], schedule=Schedule(epochs=3, patience=3, learning_rate=3e-2))
+    method.fit(made[:10], made[10:14], 0)
+    spatial, dense = (max(map(float, each)) for each in zip(*norms, strict=True))
+    assert spatial <= 1.0 + 1e-6
+    assert dense == pytest.approx(0.25, abs=1e-6), "reached, and not passed"
 
 
 class TestModes:
