@@ -233,8 +233,10 @@ def fold_jobs(planned: Plan, out: Path) -> tuple[list[Slot], list[FoldJob]]:
         own = []
         for method in planned.methods:
             if first or method.name not in planned.once:
-                asked = {"probed": text_hash(_PROBING)} if method.name in probed else {}
-                rests_on = planned.rests_on(seed, fold) | asked
+                more: dict[str, Any] = {"probed": text_hash(_PROBING)} if method.name in probed else {}
+                if method.name == NUISANCE:  # facts may stand in files beside the recordings
+                    more["facts"] = {trial.name: dict(trial.facts) for trial in planned.chosen.trials}
+                rests_on = planned.rests_on(seed, fold) | more
                 own.append((method, slot_for(folder, method, fold.name, seed, rests_on)))
         slots += [slot for _, slot in own]
         todo = tuple((method, slot) for method, slot in own if load_answers(slot) is None)

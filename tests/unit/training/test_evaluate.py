@@ -11,7 +11,7 @@ from rtbrain.conditioning.filters import Band
 from rtbrain.errors import ConfigError, LeakError, SourceError
 from rtbrain.messages import FloatArray
 from rtbrain.pipeline import HarmoniseSettings
-from rtbrain.training.dataset_config import Crop, Protocol
+from rtbrain.training.dataset_config import Crop, Protocol, Schedule
 from rtbrain.training.evaluate import evaluate, fold_jobs
 from rtbrain.training.evaluate_fold import FoldData, FoldJob, method_answers, run_fold
 from rtbrain.training.evaluate_store import Slot, load_answers
@@ -125,6 +125,17 @@ class TestNothingTwice:
         path.write_bytes(content)
         answers(root, tmp_path / "out", "majority")
         assert len(files_of(tmp_path / "out")) == 4
+
+    def test_other_facts_beside_the_recordings_make_other_nuisance(self, tmp_path: Path) -> None:
+        root, out = write_people(tmp_path / "set"), tmp_path / "out"
+        for line_hz in (50, 60):
+            before = set(files_of(out))
+            for i in range(0, 10, 2):
+                sidecar = root / f"sub-{i:02d}" / "eeg" / f"sub-{i:02d}_task-rest_eeg.json"
+                sidecar.write_text(f'{{"PowerLineFrequency": {line_hz}}}')
+            answers(root, out, "majority", "nuisance")
+            new = set(files_of(out)) - before
+            assert {Path(path).parent.name for path in new} == ({"nuisance"} if before else {"majority", "nuisance"})
 
     def test_tokens_go_when_the_fold_is_done(self, done: Path) -> None:
         assert not [path for path in (done / "scratch").rglob("*") if path.is_file()]
@@ -259,10 +270,12 @@ class TestPaper:
 
 
 @pytest.mark.slow
-def test_two_workers_answer_as_one_does(people: Path, done: Path, tmp_path: Path) -> None:
-    plan, found = planned(people, "majority", "microstate-stats")
-    one = [replace(each, facts={}) for each in evaluate(plan, found, done)]
-    assert [replace(each, facts={}) for each in evaluate(plan, found, tmp_path, workers=2)] == one
+def test_two_workers_answer_as_one_does(people: Path, tmp_path: Path) -> None:
+    config = replace(CONFIG, training=Schedule(epochs=2, batch=4, context_s=6.0, patience=2))
+    plan, found = planned(people, "majority", "microstate-stats", "cnn", config=config)
+    one, two = (evaluate(plan, found, tmp_path / str(workers), workers) for workers in (1, 2))
+    assert one == two
+    assert all(each.facts for each in one if each.method != "majority")
 
 
 def test_raw_is_the_default_band_without_harmonising(people: Path) -> None:
