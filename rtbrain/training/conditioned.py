@@ -11,7 +11,9 @@ from rtbrain.pipeline import Recipe, build, run
 from rtbrain.sources.chunking import Source
 
 RATE_HZ = 128.0
-"""About so many samples a second are kept: every second or third one, which the band's upper edge allows."""
+"""About so many samples a second are kept: every second or third one, as far as the band's upper edge allows."""
+_SPARE = 3.0
+"""Least rate in upper edges: what lies beyond the edge has to be weak where it would fold back into the band."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def conditioned(source: Source, recipe: Recipe) -> Conditioned:
     chain = build(recipe, upto="samples")
     info = chain.open(source.info)
     at = [recipe.channels.names.index(name) for name in info.channels]
-    every = max(1, round(info.rate_hz / RATE_HZ))
+    every = max(1, min(round(info.rate_hz / RATE_HZ), int(info.rate_hz / (_SPARE * high))))
     data: list[NDArray[np.float32]] = []
     rows: list[IntArray] = []
     pieces: list[IntArray] = []
