@@ -1,7 +1,10 @@
 """EEGNet on windows of the conditioned EEG as a method: what a lab would take that does not care for tokens."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +31,8 @@ PER_TRIAL = 4
 """Windows of each trial in an epoch."""
 MOST_WINDOWS = 40
 """That an answer rests on, evenly over the trial."""
+MOST_BYTES = 1 << 30
+"""Of training samples that are kept in memory; what is beyond lies in temporary files and is read window by window."""
 _LARGEST = 10.0  # in units of the usual size: an electrode that was touched must not decide
 
 Windows = NDArray[np.float32]
@@ -62,9 +67,6 @@ class EEGNetMethod:
         labels, truth = ([each.label for each in side] for side in (train, validation))
         people = [each.person for each in validation]
         classes, weights = n_classes(train, validation), even_weights(people, np.array(truth))
-        known = [example.samples() for example in train]
-        size = _usual_size(known)
-        crops = _Crops(known, labels, size, self.paper.batch)
         settings = PlainSettings(
             epochs=self.schedule.epochs,
             passes=LONGER,
@@ -72,8 +74,10 @@ class EEGNetMethod:
             learning_rate=self.schedule.learning_rate,
             weights=class_weights(labels, classes),
         )
-        held = [_windows(example.samples(), size) for example in validation]
-        with seeded(seed):
+        with seeded(seed), at_hand(train) as known:
+            size = _usual_size(known)
+            crops = _Crops(known, labels, size, self.paper.batch)
+            held = [_windows(example.samples(), size) for example in validation]
             model = EEGNet(known[0].data.shape[1], WINDOW, classes)
 
             def loss(own: "nn.Module") -> float:
@@ -119,6 +123,23 @@ class _Crops:
                 found += [self.trials[row].data[start : start + WINDOW].T for start in chosen]
             scaled = _scaled(np.stack(found), self.size)
             yield Step(torch.from_numpy(scaled), [self.labels[row] for row in rows for _ in range(PER_TRIAL)])
+
+
+@contextmanager
+def at_hand(examples: Sequence[Example]) -> Iterator[list[Conditioned]]:
+    """Give the samples of all trials: hours of many electrodes do not fit into memory."""
+    known, n_bytes = list[Conditioned](), 0
+    # Windows does not remove a file that is still mapped, and leaves it to its own tidying.
+    with TemporaryDirectory(prefix="rtbrain-eegnet-", ignore_cleanup_errors=True) as folder:
+        for i, example in enumerate(examples):
+            trial = example.samples()
+            n_bytes += trial.data.nbytes
+            if n_bytes > MOST_BYTES:
+                path = Path(folder) / f"{i}.npy"
+                np.save(path, trial.data, allow_pickle=False)
+                trial = replace(trial, data=np.load(path, mmap_mode="r", allow_pickle=False))
+            known.append(trial)
+        yield known
 
 
 def _samples(example: Example) -> Conditioned:

@@ -31,6 +31,7 @@ from rtbrain.training.methods import (
     table_mode,
 )
 from rtbrain.training.methods.base import HIDDEN
+from rtbrain.training.methods.eegnet import at_hand
 from rtbrain.training.methods.networks import BrainTokenMethod
 from rtbrain.training.model_settings import preset
 from rtbrain.training.nuisance import audit_task
@@ -140,6 +141,22 @@ def test_eegnet_learns_what_is_in_the_samples(rng: np.random.Generator) -> None:
     told = fitted.probabilities(made[14:]).argmax(axis=1)
     assert told.tolist() == [0, 1] * 4
     assert fitted.probabilities(made[14:], 0.5).sum(axis=1) == pytest.approx(1), "less than a window has an answer too"
+
+
+def test_eegnet_reads_from_files_what_does_not_fit_into_memory(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, told = rhythms(rng), []
+    method = replace(METHODS["eegnet"], schedule=Schedule(epochs=2, patience=2))
+    for most in (1 << 30, 3 * made[0].samples().data.nbytes):
+        monkeypatch.setattr("rtbrain.training.methods.eegnet.MOST_BYTES", most)
+        with at_hand(made[:10]) as known:
+            mapped = [isinstance(each.data, np.memmap) for each in known]
+            files = [Path(str(each.data.filename)) for each in known if isinstance(each.data, np.memmap)]
+        assert mapped == [i > 2 and most < 1 << 30 for i in range(10)]
+        assert not any(path.exists() for path in files)
+        told.append(method.fit(made[:10], made[10:14], 0).probabilities(made[14:]))
+    assert np.array_equal(*told)
 
 
 def test_eegnets_weights_are_within_the_papers_norms_whenever_they_are_looked_at(
