@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from rtbrain.decoder.bundle import Bundle, Card, check_free, save_bundle
+import torch
+
+from rtbrain.decoder.bundle import Bundle, Card, check_free, load_bundle, save_bundle
 from rtbrain.messages import FloatArray
 from rtbrain.microstates.fit import FitSettings
 from rtbrain.microstates.templates import Templates
@@ -123,7 +125,8 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
     fitted_on: dict[str, Sequence[str]] = {"templates": data.templates.report["recordings"]}
     check(fitted_on, crop_s)
     listener.say(_described(planned, data))
-    checkpoint = own / f"{order.preset}.checkpoint"
+    # Sums over more threads come out differently in their last bits.
+    checkpoint = own / f"{order.preset}-threads-{torch.get_num_threads()}.checkpoint"
     trained = train_model(data.train, data.validation, data.settings, order.seed, checkpoint, listener.epoch)
     check({**fitted_on, **trained.fitted_on}, crop_s)
     t_max = tokens_at_most([*data.train, *data.validation], data.settings.context_s)
@@ -145,11 +148,17 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
         metrics=metrics_of(shipped, data.validation, beside, agreement),
         statistics=statistics_of(results()),
     )
-    bundle = save_bundle(order.out, card, data.templates, own / "graphs")
+    made = own / "bundle"
+    shutil.rmtree(made, ignore_errors=True)  # of a run that was killed
+    bundle = save_bundle(made, card, data.templates, own / "graphs")
     if order.report:
         write_training_report(bundle, shipped, data.validation, _exhibit(planned, fold, order, data, work))
+    check_free(order.out)
+    if order.out.exists():
+        order.out.rmdir()  # it is empty
+    made.rename(order.out)
     shutil.rmtree(own, ignore_errors=True)
-    return bundle
+    return load_bundle(order.out)
 
 
 def _fold(planned: Plan, exclude: tuple[str, ...]) -> Fold:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import rtbrain
 from rtbrain.decoder.bundle import Trust
@@ -90,6 +91,7 @@ def provenance_of(
         "best_epoch": trained.best_epoch,
         "history": list(trained.history),
         "seed": seed,
+        "threads": torch.get_num_threads(),
         "rtbrain": rtbrain.__version__,
         "commit": _commit(),
         "program": program()["rtbrain"],

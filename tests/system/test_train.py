@@ -189,7 +189,7 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, tmp_path: Pat
     # A model that does not see durations has something left to learn after its head start.
     more = ("--preset", "paper-text", "--exclude", "H S4,MDD S4", "--seed", 2, "--epochs", 40, "--no-report")
     args = command(folder, out, *more)
-    checkpoint = out.with_name("again.training") / "paper-text.checkpoint"
+    checkpoint = out.with_name("again.training") / "paper-text-threads-1.checkpoint"
     kill_when(checkpoint.exists, "-m", "rtbrain", *args)
     assert not out.exists()
     assert invoke(*args).exit_code == 0
@@ -201,6 +201,37 @@ def test_a_killed_command_goes_on_to_the_same_bundle(folder: Path, tmp_path: Pat
         card["provenance"].pop("created")
     assert cards[0] == cards[1]
     assert cards[0]["provenance"]["best_epoch"] > 5  # or else the killed process might have done all that counts
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_while_it_makes_its_report_goes_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    args = command(folder, tmp_path / "m", "--epochs", 1, "--seed", 2)
+    with monkeypatch.context() as patched:
+        patched.setattr("rtbrain.training.train.write_training_report", killed)
+        assert invoke(*args).exit_code == 130
+    assert not (tmp_path / "m").exists()
+    assert invoke(*args).exit_code == 0
+    assert (tmp_path / "m" / "report.html").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+@pytest.mark.slow
+def test_another_number_of_threads_begins_training_anew(folder: Path, tmp_path: Path) -> None:
+    args = command(folder, tmp_path / "m", "--epochs", 40, "--seed", 2, "--no-report", "--preset", "paper-text")
+    begun = [tmp_path / "m.training" / f"paper-text-threads-{threads}.checkpoint" for threads in (1, 2)]
+    kill_when(begun[0].exists, "-m", "rtbrain", *args)
+    kill_when(begun[1].exists, "-m", "rtbrain", *args, "--threads", 2)
+    before = torch.get_num_threads()
+    try:
+        assert invoke(*args).exit_code == 0
+    finally:
+        torch.set_num_threads(before)
+    assert load_bundle(tmp_path / "m").provenance["threads"] == 1
 
 
 class TestRefusals:
