@@ -23,7 +23,11 @@ def evaluation_exhibits(planned: Plan, out: Path) -> list[Exhibit]:
             templates = with_scan(templates, chosen, data.peaks, job.seed)
         results = [(each.person, each.label, each.tokens(need)) for each in data.examples(known)]
         people = len({person for person, _, _ in results})
-        about = f"Fitted in the first fold ({fold.name}, seed {job.seed}); statistics of its {people} training people."
+        fitted_to = "all people, the test people included" if job.optimistic else "its training and validation people"
+        about = (
+            f"Of the first fold ({fold.name}, seed {job.seed}), fitted to {fitted_to}; statistics of its {people} "
+            "training and validation people."
+        )
         shown.append(exhibit(_name(need, planned.config.n_states), about, templates, results, classes))
     return shown
 

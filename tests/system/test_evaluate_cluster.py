@@ -59,8 +59,13 @@ def worker(folder: Path, address: str, name: str) -> Iterator[None]:
         yield
 
 
-def evaluate(lab: Path, out: Path, *more: object) -> subprocess.CompletedProcess[str]:  # noqa: F811
-    args = ("evaluate", "--dataset", lab, "--methods", METHODS, "--out", out, *more)
+def evaluate(
+    lab: Path,  # noqa: F811
+    out: Path,
+    *more: object,
+    methods: str = METHODS,
+) -> subprocess.CompletedProcess[str]:
+    args = ("evaluate", "--dataset", lab, "--methods", methods, "--out", out, *more)
     command = [sys.executable, "-m", "rtbrain", *map(str, args)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
 
@@ -77,6 +82,18 @@ def test_a_cluster_gives_what_this_machine_gives(lab: Path, tmp_path: Path) -> N
     assert before.keys() == files_of(alone).keys()
     for path in [*before, "lab-group-as-recorded-strict.json", "lab-group-as-recorded-strict.tsv"]:
         assert (spread / path).read_bytes() == (alone / path).read_bytes()
+
+
+def test_networks_do_not_disturb_each_other_on_a_worker_with_two_threads(lab: Path, tmp_path: Path) -> None:  # noqa: F811
+    alone, threads = tmp_path / "alone", tmp_path / "threads"
+    assert evaluate(lab, alone, "--no-report", methods="cnn").returncode == 0
+    with scheduler(tmp_path) as address, worker(tmp_path, address, "a"):
+        done = evaluate(lab, threads, "--no-report", "--cluster", address, methods="cnn")
+        assert done.returncode == 0, done.stderr
+    answers = files_of(alone)
+    assert len(answers) == 2
+    assert answers.keys() == files_of(threads).keys()
+    assert all((threads / path).read_bytes() == (alone / path).read_bytes() for path in answers)
 
 
 def test_a_worker_without_the_files_is_named(lab: Path, tmp_path: Path) -> None:  # noqa: F811
