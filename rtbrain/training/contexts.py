@@ -1,7 +1,8 @@
 """How long should the context be? A longer one is surer, a shorter one follows a change of state sooner.
 
-Trials of people whom a bundle has never met are joined to sessions in which the class changes, and decoded as they
-would be live: token by token through the step graph, in rolling contexts of several lengths.
+Trials of people whom a bundle has never met are joined to sessions in which the class changes, and decoded token by
+token through the step graph, in rolling contexts of several lengths. It is tokens that are joined: at a seam, filters
+and the running level begin anew, which live take a few seconds to settle.
 """
 
 import hashlib

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import helper
 
+from rtbrain.decoder.bundle import DECODER, STEP
 from rtbrain.decoder.schema import KEY, GraphSchema, running_state
 from rtbrain.decoder.session import load_step
 from rtbrain.decoder.whole import WholeModel
@@ -18,7 +19,6 @@ from rtbrain.training.model import BrainToken
 from rtbrain.training.step_graph import decoder_graph, step_graph
 from rtbrain.writing import replacing
 
-DECODER, STEP = "decoder.onnx", "step.onnx"
 TOLERANCE = 1e-4
 """Largest difference in probability between the model and its graphs."""
 _LENGTHS = (1, 2, 3, 10, 60, 200, 500, 1000, 2000, 5000, 10_000)
