@@ -151,9 +151,12 @@ class TestContexts:
         assert bundle.metrics["nuisance"] in result.stdout
         found = json.loads((tmp_path / "contexts-small-small-ec.json").read_text())
         assert [row["context_s"] for row in found["rows"]] == [10, 12]
+        shown = [" ".join(line.replace("│", " ").split()) for line in result.stdout.splitlines()]
         for row in found["rows"]:
-            assert row["at_end"] in (0, 0.5, 1)
-            assert 0 <= row["followed"] <= row["changes"] <= 1
+            low, high = row["at_end_interval"]
+            told = f"{row['context_s']:g} s {row['at_end']:.3f} {low:.2f} to {high:.2f} {row['over_time']:.3f} "
+            (line,) = (each for each in shown if each.startswith(told))
+            assert line.endswith(f" {row['followed']} of {row['changes']}")
         page = (tmp_path / "contexts-small-small-ec.html").read_text()
         check_page(page, pictures=1)
         assert bundle.sha256 in page
