@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +95,16 @@ def _listening() -> Iterator[Listener]:
         yield Listener(lambda text: click.echo(text, err=True), progress, epoch)
 
 
+START_KEPT = ": the start is kept, which says what a linear model of the tokens says; no epoch told these people better"
 KNOWS_NOTHING = (
     "that is the highest temperature that is looked for: on these people no answer of the model was worth being sure "
     "of, so its probabilities will stay near even; more people, or another task, are needed\n"
 )
+NEXT_TO_NOTHING = (
+    "that is no better than saying that all classes are as likely: on these people the model tells next to nothing\n"
+)
+_LEAST_GAIN = 0.01
+"""In log loss, over knowing nothing."""
 
 
 def show_trained(bundle: Bundle) -> None:
@@ -107,10 +114,12 @@ def show_trained(bundle: Bundle) -> None:
 
     figures = bundle.metrics["validation"]
     hot = bundle.temperature > 0.99 * HOTTEST
+    nothing = figures["log_loss"] > log(len(bundle.classes)) - _LEAST_GAIN
     low, high = figures["accuracy_interval"]
     told = ", ".join(f"{share:.2f} after {seconds} s" for seconds, share in figures["accuracy_by_seconds"].items())
     console.print(
-        f"best epoch {bundle.provenance['best_epoch']} of {bundle.provenance['epochs_run']}\n"
+        f"best epoch {bundle.provenance['best_epoch']} of {bundle.provenance['epochs_run']}"
+        f"{START_KEPT if bundle.provenance['best_epoch'] == 0 else ''}\n"
         f"{figures['people']} validation people, {figures['trials']} trials: accuracy {figures['accuracy']:.3f} "
         f"({low:.2f} to {high:.2f}) about whole trials, balanced {figures['balanced_accuracy']:.3f}"
         f"{'; ' + told if told else ''}\n"
@@ -118,7 +127,7 @@ def show_trained(bundle: Bundle) -> None:
         f"{bundle.metrics['nuisance']}\n"
         f"temperature {bundle.temperature:.2f}: log loss {figures['log_loss_before_calibration']:.3f} before, "
         f"{figures['log_loss']:.3f} after; calibration error {figures['calibration_error']:.3f}\n"
-        f"{KNOWS_NOTHING if hot else ''}"
+        f"{KNOWS_NOTHING if hot else NEXT_TO_NOTHING if nothing else ''}"
         f"wrote {bundle.folder} (context {bundle.context_s:g} s), SHA-256 {bundle.sha256}"
         f"{', and in it report.html' if (bundle.folder / 'report.html').exists() else ''}",
         markup=False,

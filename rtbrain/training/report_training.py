@@ -34,7 +34,12 @@ def write_training_report(
         f"validate, {len(sides['left_out'])} left out · context {bundle.context_s:g} s",
     )
     _add_accuracy(page, bundle, trained, validation)
-    page.section("Training", f"{about['epochs_run']} epochs were run; the validation people chose the best one.")
+    chosen = (
+        f"epoch {about['best_epoch']}"
+        if about["best_epoch"]
+        else "the start, which says what a linear model of the tokens says: no epoch was better"
+    )
+    page.section("Training", f"{about['epochs_run']} epochs were run; the validation people chose {chosen}.")
     page.text(metrics["nuisance"], "beside")
     page.figure(history_figure(trained.history, trained.best_epoch), "loss and accuracy by epoch")
     add_attention(page, _attention(bundle, trained, validation))
