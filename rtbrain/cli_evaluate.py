@@ -174,6 +174,7 @@ def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> No
         from rtbrain.training.exhibit_evaluation import evaluation_exhibits
         from rtbrain.training.report_evaluation import write_report
 
+        click.echo("the report is being made (--no-report leaves it out)", err=True)
         written.append(write_report(result, order.out, evaluation_exhibits(planned, order.out)))
     _say(written)
 

@@ -21,6 +21,10 @@ def show_evaluation(found: Evaluation) -> None:
         f"{found.n_people} people, {found.n_trials} trials, {found.n_folds} folds, {len(found.seeds)} seed(s)"
         f"{'' if found.adaptation == 'none' else f', adaptation {found.adaptation}'}"
     )
+    if found.title:
+        console.print(escape(found.title))
+    if found.left_out:
+        console.print(f"{len(found.left_out)} of the set's recordings could not be used; they are named in the files")
     if found.label:
         console.print(f"[yellow]{escape(found.label)}[/yellow]")
     with_paper = any(paper_figure(found, row.method) is not None for row in found.rows)

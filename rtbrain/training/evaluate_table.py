@@ -94,6 +94,10 @@ class Evaluation:
     """Of the data set; that of a simulated one says so."""
     question: str = ""
     """See `Plan.question`."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What was asked, in plain values: crop, folds, schedule, recipe, and who counts as one person."""
+    left_out: tuple[str, ...] = ()
+    """Recordings that could not be used, and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -141,7 +145,20 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         looks=_looks(answers, classes),
         title=planned.config.title,
         question=planned.question,
+        settings=_settings(planned),
+        left_out=tuple(map(str, planned.chosen.problems)),
     )
+
+
+def _settings(planned: Plan) -> dict[str, Any]:
+    config = planned.config
+    asked = {"protocol": config.protocol, "crop": config.crop, "training": config.training}
+    return {
+        **{name: None if value is None else asdict(value) for name, value in asked.items()},
+        "n_states": config.n_states,
+        "same_person": planned.same_person,
+        "recipe": planned.recipe.to_dict(),
+    }
 
 
 def _looks(answers: Sequence[Answers], classes: Sequence[str]) -> tuple[Look, ...]:

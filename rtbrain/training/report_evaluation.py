@@ -1,5 +1,6 @@
 """The report of an evaluation: every accuracy with its interval, and with what is not brain beside it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -46,7 +47,10 @@ def write_report(
     add_exhibits(page, exhibits)
     _add_folds(page, found)
     seeds = ", ".join(map(str, found.seeds))
-    add_making(page, {"data set and task": f"{found.dataset}, {found.task}", "seeds": seeds, **(more or {})}, exhibits)
+    made = {"data set and task": f"{found.dataset}, {found.task}", "seeds": seeds}
+    made |= {name: json.dumps(value) for name, value in found.settings.items()}
+    made["left out"] = "; ".join(found.left_out) or "nothing"
+    add_making(page, {**made, **(more or {})}, exhibits)
     path = folder / f"{evaluation_stem(found, folder)}.html"
     page.write(path)
     return path
@@ -61,7 +65,9 @@ def _beside(page: Page, found: Evaluation) -> None:
 
 def _add_accuracy(page: Page, found: Evaluation) -> None:
     page.section(
-        "Accuracy on people that the method has not seen",
+        "Accuracy on people whom the templates have seen, and the choice of the epoch"
+        if found.protocol == "paper"
+        else "Accuracy on people that the method has not seen",
         "Intervals are 95 %, with people as the evidence. AUC: chance that a trial of a class looks more like it than "
         "one of another class.",
     )

@@ -15,7 +15,8 @@ def write_transfer_report(table: TransferTable, folder: Path) -> Path:
         "Accuracy by whose templates were used",
         "Rows are what is told, columns the data set that the templates are of. Maps are carried over to the target's "
         "electrodes by spherical splines, average-referenced and normalised; everything after the templates is fitted "
-        "anew. Own templates (*) rest on each fold's training people, foreign ones on all people of the other set.",
+        "anew. Own templates (*) rest on each fold's training and validation people, foreign ones on all people of the "
+        "other set.",
     )
     for where, text in table.beside():
         page.text(f"{where}: {text}", "warning" if "OPTIMISTIC" in text or "CONFOUNDED" in text else "beside")

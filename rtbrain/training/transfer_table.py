@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def own(self) -> bool:
-        """Tell whether the templates are the target's own, of each fold's training people."""
+        """Tell whether the templates are the target's own, of each fold's training and validation people."""
         return self.source == self.target
 
 

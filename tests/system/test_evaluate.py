@@ -71,6 +71,10 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
         table = {row["method"]: row for row in csv.DictReader(file, delimiter="\t")}
     assert table["band-power"]["accuracy"] == "1.0000"
     assert table["band-power"]["to_band-power"] == "n/a"
+    asked = found["settings"]
+    assert (asked["crop"]["seconds"], asked["protocol"]["folds"], asked["training"]["context_s"]) == (13, 2, 12)
+    assert asked["recipe"]["channels"]["names"], "those that were really used"
+    assert found["left_out"] == []
     assert all(row["nuisance"] == found["nuisance"] and row["protocol"] == "strict" for row in table.values())
     before, page = files_of(tmp_path), (tmp_path / "lab-group-as-recorded-strict.html").read_text()
     assert invoke(*command(lab, tmp_path)).stdout == shown
@@ -84,6 +88,23 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
         assert f"<h2>{title}" in page
     assert "How many states explain how much" in page
     assert "Token statistics by class" in page
+
+
+@pytest.mark.slow
+def test_a_recording_that_cannot_be_used_is_named_beside_the_table(tmp_path: Path) -> None:
+    root = write_people(tmp_path / "bids")
+    broken = root / "sub-09" / "eeg" / "sub-09_task-rest_eeg.edf"
+    broken.write_bytes(broken.read_bytes()[:100])
+    (tmp_path / "lab.yaml").write_text(LAB)
+    done = invoke(*command(tmp_path / "lab.yaml", tmp_path / "out", methods="majority"))
+    assert done.exit_code == 0, done.output
+    assert "9 people, 9 trials" in done.stdout
+    assert "1 of the set's recordings could not be used" in done.stdout
+    found = plain(tmp_path / "out" / "lab-group-as-recorded-strict.json")
+    assert isinstance(found, dict)
+    (left_out,) = found["left_out"]
+    assert broken.name in left_out
+    assert escape(left_out) in (tmp_path / "out" / "lab-group-as-recorded-strict.html").read_text()
 
 
 @pytest.mark.slow
