@@ -18,10 +18,13 @@ def one_line(audit: Audit) -> str:
     who = f"majority {audit.majority:.2f}, {audit.n_people} people"
     if best is None:
         return f"nuisance alone: nothing varies between recordings ({who})"
-    what = f"{best.group} {best.accuracy:.2f} ({_range(best.accuracy_interval)})"
+    what = f"{'all of it' if best.group == ALL else best.group} {best.accuracy:.2f} ({_range(best.accuracy_interval)})"
     # Few people may not show that filters tell the class, and yet a decoder can learn them.
     filters = f"; recordings came through {len(audit.filters.groups)} filters" if audit.filters.several else ""
-    return f"nuisance alone: {what}, {who}; {_ADVICE[audit.finding]}{filters}"
+    advice = _ADVICE[audit.finding]
+    if audit.finding == "none":  # which is no clean bill where few people could not have shown it
+        advice += f" (so many people show it from a balanced accuracy of {audit.noticeable:.2f} on)"
+    return f"nuisance alone: {what}, {who}; {advice}{filters}"
 
 
 def verdict(audit: Audit) -> str:
@@ -56,7 +59,7 @@ def _opening(audit: Audit) -> str:
 
 def _scored(score: Score) -> str:
     meaning = GROUPS.get(score.group)
-    what = f"{score.group} ({meaning})" if meaning else score.group
+    what = f"{score.group} ({meaning})" if meaning else "all of it together" if score.group == ALL else score.group
     return f"{what} alone {score.accuracy:.2f} (95 % interval {_range(score.accuracy_interval)}, p {score.p:.3f})"
 
 

@@ -63,6 +63,7 @@ def test_a_clean_set_raises_no_alarm() -> None:
     assert found.lines.names == ()
     assert "no nuisance was found" in verdict(found)
     assert f"{found.noticeable:.2f}" in verdict(found)
+    assert f"so many people show it from a balanced accuracy of {found.noticeable:.2f} on" in one_line(found)
 
 
 def test_facts_of_the_files_are_seen() -> None:
