@@ -120,7 +120,7 @@ def complexity_table(n: int = T_PAPER) -> list[Complexity]:
 def _row(name: str, settings: ModelSettings, n: int, savings: bool) -> Complexity:
     about = ""
     if len(settings.states) > 1:
-        several = "which make as many tokens as one band does in several times as long"
+        several = "which make as many tokens in a fraction of the time that one band takes"
         about = f"{len(settings.states)} bands of {settings.states[0]} states, {several}"
     flops = brain_token_flops(settings, n, savings)
     return Complexity(name, n_parameters(BrainToken(settings)), flops, savings, about)

@@ -145,6 +145,10 @@ def load_entry(path: Path, key: str) -> Tokenized:
         if about["key"] != key:
             raise ValueError("it was made from other data, templates or recipe")
         return _from_plain(Tokens(**columns), about)
+    except FileNotFoundError as error:
+        raise SourceError(
+            f"{path} is gone: another run that uses the same folder may have ended and tidied up; run this again"
+        ) from error
     except Exception as error:  # a damaged file may fail in any way
         raise SourceError(f"{path}: no whole cache entry ({error}); remove it, or tokenize the set again") from error
 

@@ -16,6 +16,7 @@ CONFIGS = _PACKAGE / "configs" if (_PACKAGE / "configs").is_dir() else _PACKAGE.
 """Within the installed package, or beside it in the repository."""
 OWN = "rtbrain.yaml"
 """The configuration that a data set may bring along, in its folder."""
+LEAST_CONTEXT_S = 5.0
 _NOT_IN_NAMES = '/\\:*?"<>|'
 
 
@@ -110,6 +111,11 @@ class Schedule:
     patience: Count = 10
     context_s: Positive = 60.0
     """Longest stretch of EEG that an answer rests on; shorter where the trials are."""
+
+    def __post_init__(self) -> None:
+        """Refuse a context that holds next to no tokens."""
+        if self.context_s < LEAST_CONTEXT_S:
+            raise ConfigError(f"context_s {self.context_s:g} is too short; give {LEAST_CONTEXT_S:g} seconds or more")
 
 
 @dataclass(frozen=True)

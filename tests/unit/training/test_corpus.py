@@ -138,6 +138,14 @@ def test_a_damaged_entry_is_noticed_and_made_again(trials, templates, tmp_path, 
     assert same(again["s0"], right)
 
 
+def test_an_entry_that_another_run_tidied_away_is_called_so(trials, templates, tmp_path):
+    corpus = tokenise_corpus(trials[:1], templates, tmp_path / "c", 1)
+    path, _ = corpus.entries["s0"]
+    path.unlink()
+    with pytest.raises(SourceError, match=rf"{path.name} is gone: another run .* run this again"):
+        corpus["s0"]
+
+
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_one_bad_recording_is_named_and_the_others_go_on(trials, templates, tmp_path, workers):
     (tmp_path / "set" / "s1.edf").write_bytes(b"no EDF" * 100)

@@ -73,6 +73,7 @@ OVERLAPPING = "[{name: a, upto: 5}, {name: b, above: -5}]"
         ("name: mine", "name: a/b", "name 'a/b' cannot be part of a file's name"),
         ("name: mine", "name: ../mine", "cannot be part of a file's name; begin it with no dot"),
         ("{load:", "{low/high:", "task 'low/high' cannot be"),
+        ("name: mine,", "name: mine, training: {context_s: 2},", "context_s 2 is too short; give 5 seconds or more"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_named(right, wrong, said, tmp_path):
