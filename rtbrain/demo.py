@@ -121,7 +121,9 @@ def _summary(out: Path, log: Path, began_s: float) -> None:
     click.echo(f"\nthis took {time.monotonic() - began_s:.0f} s. Where everything is:")
     for path, what in files.items():
         click.echo(f"  {path!s:{width}}  {what}")
-    click.echo("All commands above, those after $, can be typed as they stand; `rtbrain --help` lists the others.")
+    click.echo(
+        "The commands above, those after $, can be typed; those that write files want another --out than theirs."
+    )
     click.echo(f"Decode it again: {as_typed(replay_command(out, 'EEG', 1.0, loop=True))} &")
     click.echo(f"                 rtbrain stream --lsl EEG --bundle {out / 'bundle'} --local &   then: rtbrain watch")
 
