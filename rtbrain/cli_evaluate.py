@@ -87,8 +87,8 @@ def evaluate(
 ) -> None:
     """Compare methods on people that they have not seen, with what is not brain beside them.
 
-    Everything is fitted anew for each fold, on its training people alone; a fold that leaks is refused. Answers are
-    kept as they come: the same command goes on where it was interrupted, and does nothing twice.
+    Everything is fitted anew for each fold, without its test people; a fold that leaks is refused. Answers are kept as
+    they come: the same command goes on where it was interrupted, and does nothing twice.
 
     Example: rtbrain evaluate --dataset mdd --root data/mdd --task ec --seeds 5 --out evaluation
     """

@@ -24,7 +24,7 @@ def show_evaluation(found: Evaluation) -> None:
     if found.title:
         console.print(escape(found.title))
     if found.left_out:
-        console.print(f"{len(found.left_out)} of the set's recordings could not be used; they are named in the files")
+        console.print(f"left out: {len(found.left_out)} files, events or trials; table and report say which, and why")
     if found.label:
         console.print(f"[yellow]{escape(found.label)}[/yellow]")
     with_paper = any(paper_figure(found, row.method) is not None for row in found.rows)

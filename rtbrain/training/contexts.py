@@ -224,6 +224,11 @@ def _row(model: StepModel, sessions: Sequence[_Session], context_s: float) -> Co
             changes += 1
             delay = _followed(times[at == number + 1], correct[at == number + 1], session.edges_s[number + 1])
             delays += [] if delay is None else [delay]
+    if not any(map(len, right)):
+        raise ConfigError(
+            f"no session of {len(sessions)} gives an answer after {LENGTHS_S[0]:g} s; the longest lasts "
+            f"{max(session.edges_s[-1] for session in sessions):.3g} s: give more, or longer, trials"
+        )
     shares = np.array(last_right)
     interval = accuracy_interval(shares, numbered(people)[0])
     over_time = float(np.concatenate(right).mean())

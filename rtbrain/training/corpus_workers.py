@@ -118,13 +118,18 @@ def run_parallel(recordings: list[list[Job]], templates: Templates, workers: int
                 failures |= future.result()
             report(sum(done_s))
     except BrokenProcessPool as error:
-        raise RtbrainError(
-            "a worker process was ended from outside, perhaps for want of memory; finished trials are kept: run again, "
-            f"with fewer workers than {workers}"
-        ) from error
+        raise worker_ended("trials", workers) from error
     finally:
         pool.shutdown(cancel_futures=True)
     return failures
+
+
+def worker_ended(kept: str, workers: int) -> RtbrainError:
+    """Return what is said where one of so many processes is gone; what is kept lies on disk."""
+    return RtbrainError(
+        f"a worker process was ended from outside, perhaps for want of memory; finished {kept} are kept: run again, "
+        f"with fewer --workers than {workers}"
+    )
 
 
 @contextmanager

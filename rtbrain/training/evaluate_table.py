@@ -21,7 +21,10 @@ from rtbrain.training.paper_figures import OWN_MODELS, paper_ablation, paper_acc
 from rtbrain.training.table_files import stem_in, write_table
 
 OPTIMISTIC = "OPTIMISTIC (protocol paper: test people are in the templates, and choose the epoch of networks)"
-"""Stands wherever such figures are printed."""
+SAME_PEOPLE = "SAME PEOPLE (only the stimuli are new: the people tested are among those learnt from)"
+CONFOUNDED = "CONFOUNDED (not harmonised, and what is not brain tells the class)"
+LABELS = (OPTIMISTIC, SAME_PEOPLE, CONFOUNDED)
+"""Stand wherever such figures are printed."""
 
 WHOLE = "whole"
 """What a model without one of its parts is compared with."""
@@ -124,8 +127,10 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
     first = next(iter(answered.values()))
     harmonised = planned.recipe.harmonise is not None
     labels = [OPTIMISTIC] if planned.optimistic else []
+    if planned.config.protocol.split == "leave-one-stimulus-out":
+        labels.append(SAME_PEOPLE)
     if beside.finding == "alarm" and not harmonised:
-        labels.append("CONFOUNDED (not harmonised, and what is not brain tells the class)")
+        labels.append(CONFOUNDED)
     classes = tuple(rule.name for rule in planned.config.tasks[planned.task].classes)
     return Evaluation(
         dataset=planned.config.name,

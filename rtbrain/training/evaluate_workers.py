@@ -5,7 +5,9 @@ a run that goes on with another number of workers must give the same.
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 
+from rtbrain.training.corpus_workers import worker_ended
 from rtbrain.training.evaluate_cluster import run_on_cluster
 from rtbrain.training.evaluate_fold import FoldJob, run_fold
 
@@ -24,6 +26,8 @@ def run_folds(jobs: Sequence[FoldJob], workers: int = 1, cluster: str | None = N
     try:
         with parallel_config(backend="loky", n_jobs=min(workers, len(jobs)), inner_max_num_threads=1):
             yield from Parallel(return_as="generator_unordered")(delayed(run_fold)(job) for job in jobs)
+    except BrokenProcessPool as error:
+        raise worker_ended("answers", workers) from error
     finally:
         get_reusable_executor().shutdown(wait=True)  # its processes would wait for more work for minutes
 

@@ -61,17 +61,12 @@ def export(model: BrainToken, folder: Path, t_max: int, seed: int = 0) -> Agreem
         return verify(model, decoder, step, np.random.default_rng(seed))
 
 
-def fixed_window(model: BrainToken, t_max: int | None) -> BrainToken:
+def fixed_window(model: BrainToken, t_max: int) -> BrainToken:
     """Return the model as it can be streamed: itself, or with a window in place of segments (the same weights)."""
     settings = model.settings
     if not settings.aggregation:
         raise ConfigError("a model without aggregation (an ablation) has no CLS and cannot be streamed; export another")
     if settings.segments is not None:
-        if t_max is None:
-            raise ConfigError(
-                f"the model has {settings.segments} segments, whose borders move with every token; give t_max, "
-                "the largest number of tokens, for a fixed window of t_max / segments"
-            )
         settings = replace(settings, window=-(-t_max // settings.segments), segments=None)
     # A copy in any case, so that the caller's model stays in training mode if it was.
     streamed = BrainToken(settings)

@@ -1,10 +1,10 @@
 """The report of an evaluation: every accuracy with its interval, and with what is not brain beside it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rtbrain.training.evaluate_table import Evaluation, Row, compared_with, evaluation_stem, paper_figure
+from rtbrain.training.evaluate_table import SAME_PEOPLE, Evaluation, Row, compared_with, evaluation_stem, paper_figure
 from rtbrain.training.exhibit import Exhibit
 from rtbrain.training.metrics import Difference, Interval
 from rtbrain.training.paper_figures import PAPER_NOTE, paper_accuracy
@@ -15,12 +15,7 @@ from rtbrain.training.report_parts import add_attention, add_exhibits, add_makin
 OURS = ("rtbrain",)
 
 
-def write_report(
-    found: Evaluation,
-    folder: Path,
-    exhibits: Sequence[Exhibit] = (),
-    more: Mapping[str, str] | None = None,
-) -> Path:
+def write_report(found: Evaluation, folder: Path, exhibits: Sequence[Exhibit] = ()) -> Path:
     """Write the report of an evaluation; return its path."""
     page = Page(
         f"{found.dataset}, task {found.task}",
@@ -50,7 +45,7 @@ def write_report(
     made = {"data set and task": f"{found.dataset}, {found.task}", "seeds": seeds}
     made |= {name: json.dumps(value) for name, value in found.settings.items()}
     made["left out"] = "; ".join(found.left_out) or "nothing"
-    add_making(page, {**made, **(more or {})}, exhibits)
+    add_making(page, made, exhibits)
     path = folder / f"{evaluation_stem(found, folder)}.html"
     page.write(path)
     return path
@@ -64,10 +59,11 @@ def _beside(page: Page, found: Evaluation) -> None:
 
 
 def _add_accuracy(page: Page, found: Evaluation) -> None:
+    seen = "people whom the templates have seen, and the choice of the epoch" if found.protocol == "paper" else ""
+    if SAME_PEOPLE in found.label:
+        seen = "stimuli that the method has not seen, of people whom it has"
     page.section(
-        "Accuracy on people whom the templates have seen, and the choice of the epoch"
-        if found.protocol == "paper"
-        else "Accuracy on people that the method has not seen",
+        f"Accuracy on {seen or 'people that the method has not seen'}",
         "Intervals are 95 %, with people as the evidence. AUC: chance that a trial of a class looks more like it than "
         "one of another class.",
     )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rtbrain.training.evaluate_table import LABELS
 from rtbrain.training.report_page import Page
 from rtbrain.training.report_parts import add_making
 from rtbrain.training.transfer_table import TransferTable, transfer_stem
@@ -19,7 +20,7 @@ def write_transfer_report(table: TransferTable, folder: Path) -> Path:
         "other set.",
     )
     for where, text in table.beside():
-        page.text(f"{where}: {text}", "warning" if "OPTIMISTIC" in text or "CONFOUNDED" in text else "beside")
+        page.text(f"{where}: {text}", "warning" if any(label in text for label in LABELS) else "beside")
     header = ["target, task, method", *table.sources]
     ours, papers = [], []
     for (target, task, method), cells in table.rows():

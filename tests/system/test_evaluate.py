@@ -2,11 +2,18 @@
 
 import csv
 import json
+import signal
+import subprocess
+import sys
 from html import escape
 from pathlib import Path
+from time import sleep
 
+import psutil
 import pytest
 
+from rtbrain.training.evaluate_table import SAME_PEOPLE
+from tests.conftest import ROOT
 from tests.killing import kill_when
 from tests.system.reports import check_page
 from tests.system.test_cli import invoke, refused
@@ -99,12 +106,26 @@ def test_a_recording_that_cannot_be_used_is_named_beside_the_table(tmp_path: Pat
     done = invoke(*command(tmp_path / "lab.yaml", tmp_path / "out", methods="majority"))
     assert done.exit_code == 0, done.output
     assert "9 people, 9 trials" in done.stdout
-    assert "1 of the set's recordings could not be used" in done.stdout
+    assert "left out: 1 files, events or trials" in done.stdout
     found = plain(tmp_path / "out" / "lab-group-as-recorded-strict.json")
     assert isinstance(found, dict)
     (left_out,) = found["left_out"]
     assert broken.name in left_out
     assert escape(left_out) in (tmp_path / "out" / "lab-group-as-recorded-strict.html").read_text()
+
+
+@pytest.mark.slow
+def test_new_stimuli_of_the_same_people_are_labelled_so(tmp_path: Path) -> None:
+    size = ("--form", "small", "--subjects", 5, "--trials", 6, "--minutes", 0.3)
+    assert invoke("simulate", "--dataset", "neurolong", *size, "--out", tmp_path / "set").exit_code == 0
+    config = tmp_path / "set" / "rtbrain.yaml"
+    config.write_text(config.read_text().replace("leave-one-subject-out", "leave-one-stimulus-out"))
+    done = invoke("evaluate", "--dataset", config, "--methods", "majority", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert SAME_PEOPLE in " ".join(done.stdout.split())
+    (table,), (page,) = (list((tmp_path / "out").glob(f"*strict{ending}")) for ending in (".tsv", ".html"))
+    assert SAME_PEOPLE in table.read_text()
+    assert "Accuracy on stimuli that the method has not seen, of people whom it has" in page.read_text()
 
 
 @pytest.mark.slow
@@ -170,6 +191,28 @@ def test_a_run_that_is_killed_goes_on_to_the_same_result(lab: Path, tmp_path: Pa
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
     for path in files_of(whole):
         assert (killed / path).read_bytes() == (whole / path).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_told_in_words_and_what_is_done_is_kept(lab: Path, tmp_path: Path) -> None:
+    """As where memory runs out."""
+    args = command(lab, tmp_path, "--no-report", "--workers", 2, methods=f"{METHODS},paper-text")
+    started = [sys.executable, "-m", "rtbrain", *map(str, args)]
+    with subprocess.Popen(started, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not files_of(tmp_path):
+                assert process.poll() is None
+                sleep(0.01)
+            children = psutil.Process(process.pid).children(recursive=True)
+            next(each for each in children if any("LokyProcess" in word for word in each.cmdline())).kill()
+            said = process.communicate(timeout=100)[1]
+        finally:
+            process.kill()
+    assert process.returncode not in (0, -signal.SIGKILL)
+    assert "a worker process was ended from outside" in said
+    assert "with fewer --workers than 2" in said
+    assert "Traceback" not in said
+    assert files_of(tmp_path)
 
 
 def test_what_cannot_be_run_is_refused(lab: Path, tmp_path: Path) -> None:

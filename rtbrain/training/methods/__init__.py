@@ -59,10 +59,11 @@ def _linear(name: str, features: Features, file: str, *needs: TokenNeed, more: t
     )
 
 
+_MEASURING = tuple(f"training/nuisance/{name}.py" for name in ("features", "lines", "spectrum"))
 _ALL: tuple[Method, ...] = (
     Majority(),
     replace(
-        _linear(NUISANCE, nuisance_features, "plain", more=("training/nuisance", "training/evaluate.py")),
+        _linear(NUISANCE, nuisance_features, "plain", more=(*_MEASURING, "training/evaluate.py")),
         adaptation=None,
     ),
     _linear("band-power", relative_powers, "band_power", more=("training/band_powers.py",)),

@@ -75,6 +75,7 @@ class EEGNetMethod:
             weights=class_weights(labels, classes),
         )
         with seeded(seed), at_hand(train) as known:
+            _check_windows([example.name for example in train], known)
             size = _usual_size(known)
             crops = _Crops(known, labels, size, self.paper.batch)
             held = [_windows(example.samples(), size) for example in validation]
@@ -116,10 +117,7 @@ class _Crops:
             rows = [int(row) for row in order[begin : begin + self.batch]]
             found = []
             for row in rows:
-                starts = self.trials[row].starts(WINDOW)
-                if not len(starts):
-                    raise ConfigError(f"a trial has no {WINDOW} samples between two breaks; leave it out")
-                chosen = rng.choice(starts, PER_TRIAL)
+                chosen = rng.choice(self.trials[row].starts(WINDOW), PER_TRIAL)
                 found += [self.trials[row].data[start : start + WINDOW].T for start in chosen]
             scaled = _scaled(np.stack(found), self.size)
             yield Step(torch.from_numpy(scaled), [self.labels[row] for row in rows for _ in range(PER_TRIAL)])
@@ -146,10 +144,25 @@ def _samples(example: Example) -> Conditioned:
     return example.samples()
 
 
+def _check_windows(names: Sequence[str], trials: Sequence[Conditioned]) -> None:
+    """Refuse trials that are too short, or of several rates, by name."""
+    for name, trial in zip(names, trials, strict=True):
+        if not len(trial.starts(WINDOW)):
+            raise ConfigError(
+                f"trial {name!r}: EEGNet reads {WINDOW} samples ({WINDOW / trial.rate_hz:.3g} s) at once, and of the "
+                f"{len(trial.data)} after the warm-up there are not so many between two breaks; leave eegnet out of "
+                "--methods, or use a longer crop"
+            )
+    if len(rates := {trial.rate_hz: name for name, trial in zip(names, trials, strict=True)}) > 1:
+        several = ", ".join(f"{rate:g} Hz in {name!r}" for rate, name in sorted(rates.items()))
+        raise ConfigError(
+            f"EEGNet reads windows of one sampling rate, and these trials have several: {several}; leave eegnet out of "
+            "--methods, or use recordings of one rate"
+        )
+
+
 def _usual_size(trials: Sequence[Conditioned]) -> FloatArray:
     """Return the usual size of each channel over the training people, robust to artefacts."""
-    if len({each.rate_hz for each in trials}) > 1:
-        raise ConfigError("EEGNet reads windows of one sampling rate, and these recordings have several; leave it out")
     each = np.array([np.median(np.abs(trial.data), axis=0) for trial in trials])
     size: FloatArray = np.maximum(np.median(each, axis=0) / 0.6745, 1e-3)
     return size

@@ -132,6 +132,11 @@ def test_a_longer_context_follows_later():
     assert rows[0].over_time > rows[-1].over_time
 
 
+def test_sessions_too_short_for_an_answer_are_refused():
+    with pytest.raises(ConfigError, match=r"no session of 1 gives an answer after 10 s; the longest lasts 8 s"):
+        _row(Counting(), [session(4.0, (0, 1))], 10.0)  # type: ignore[arg-type]
+
+
 def test_answers_are_those_of_the_step_graph_on_a_grid(tmp_path: Path, rng: np.random.Generator):
     model = load_step(make_bundle(tmp_path / "b").step, "cpu")
     ids, start = rng.integers(1, 5, 60), np.arange(60) / 4

@@ -28,7 +28,7 @@ def open_and_die(path: Path) -> object:
 def test_a_worker_that_is_ended_from_outside_is_an_error_and_no_hang(tmp_path):
     trials = make_trials(tmp_path / "set")
     dying = replace(trials[1], open=partial(open_and_die, trials[1].files[0]))
-    with pytest.raises(RtbrainError, match=r"ended from outside.* fewer workers than 2"):
+    with pytest.raises(RtbrainError, match=r"ended from outside.* fewer --workers than 2"):
         tokenise_corpus([trials[0], dying, trials[2]], make_templates(), tmp_path / "c", 2)
 
 

@@ -12,7 +12,7 @@ from rtbrain.training.corpus_cache import text_hash
 from rtbrain.training.dataset_config import Crop, Protocol
 from rtbrain.training.evaluate import _PROBING, evaluate, fold_jobs, plan
 from rtbrain.training.evaluate_table import tabulate
-from rtbrain.training.methods import methods_named
+from rtbrain.training.methods import METHODS, methods_named
 from rtbrain.training.nuisance import audit_task
 
 from .nuisance.planted import CONFIG, SECONDS, Change, narrow, people
@@ -24,12 +24,13 @@ def by_class(label: int) -> Change | None:
     return narrow if label else None
 
 
-def test_all_that_the_probes_import_is_in_their_key() -> None:
-    folder, reached = Path(nuisance.__file__).parent, {"probes.py"}
+@pytest.mark.parametrize(("first", "key"), [("probes", _PROBING), ("features", METHODS["nuisance"].program)])
+def test_all_that_probes_and_nuisance_import_is_in_their_key(first: str, key: tuple[str, ...]) -> None:
+    folder, reached = Path(nuisance.__file__).parent, {f"{first}.py"}
     for _ in range(5):  # what is imported imports more
         texts = "".join((folder / name).read_text(encoding="utf-8") for name in reached)
         reached |= {f"{name}.py" for name in re.findall(r"from rtbrain\.training\.nuisance\.(\w+) import", texts)}
-    assert {f"training/nuisance/{name}" for name in reached} == set(_PROBING)
+    assert {f"training/nuisance/{name}" for name in reached} == {name for name in key if "nuisance/" in name}
 
 
 def test_who_listens_to_the_filter_flips_and_the_table_says_so(tmp_path: Path) -> None:

@@ -116,10 +116,8 @@ def test_segments_become_a_window_of_t_max_over_segments(tmp_path: Path) -> None
     np.testing.assert_allclose(stream.probabilities(), probabilities(model, ids, attributes), rtol=0, atol=1e-6)
 
 
-def test_segments_without_a_largest_length_are_refused() -> None:
-    with pytest.raises(ConfigError, match="give t_max"):
-        fixed_window(random_model("paper-table"), None)
-    assert fixed_window(random_model("paper-text"), None).settings.window == 60
+def test_a_window_stays_as_it_is() -> None:
+    assert fixed_window(random_model("paper-text"), 100).settings.window == 60
 
 
 def test_what_cannot_be_streamed_is_refused(tmp_path: Path) -> None:

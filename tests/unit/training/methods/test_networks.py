@@ -1,6 +1,6 @@
 """Networks as methods: each answers for every trial, repeats itself, is told what the task says, and never leaks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,6 +132,26 @@ def rhythms(rng: np.random.Generator) -> list[Example]:
         samples = Conditioned(data.astype(np.float32), t, np.zeros(1280, np.int64), 128.0)
         made.append(example(f"t{i}", i % 2, samples=lambda samples=samples: samples))
     return made
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda own: replace(own, data=own.data[:200], piece=own.piece[:200]),
+            r"trial 't3': EEGNet reads 256 samples \(2 s\) .* 200 af",
+        ),
+        (lambda own: replace(own, rate_hz=100.0), r"these trials have several: 100 Hz in 't3', 128 Hz in 't9'"),
+    ],
+)
+def test_trials_that_eegnet_cannot_read_are_named(
+    rng: np.random.Generator, change: Callable[[Conditioned], Conditioned], said: str
+) -> None:
+    made = rhythms(rng)
+    odd = change(made[3].samples())
+    made[3] = replace(made[3], samples=lambda: odd)
+    with pytest.raises(ConfigError, match=said):
+        METHODS["eegnet"].fit(made[:10], made[10:14], 0)
 
 
 def test_eegnet_learns_what_is_in_the_samples(rng: np.random.Generator) -> None:
