@@ -60,11 +60,12 @@ def write_json(values: object, target: Path) -> None:
 
 def trials_of(dataset: str, root: Path | None, task: str | None) -> tuple[DatasetConfig, str, tuple[Trial, ...]]:
     """Return a data set's configuration, the task's name and its trials; say what of the set cannot be used."""
+    from rtbrain.training.check_errors import left_out
     from rtbrain.training.dataset_config import load_dataset_config
     from rtbrain.training.datasets import load, task_trials
 
     config = load_dataset_config(dataset)
     name, found = task_trials(config, load(config, root), task)
-    for problem in found.problems:
-        click.echo(f"left out: {problem}", err=True)
+    for text in left_out(config, found):
+        click.echo(f"left out: {text}", err=True)
     return config, name, found.trials

@@ -10,6 +10,7 @@ import click
 from rtbrain.cli_dataset import DATASET_HELP
 from rtbrain.cli_options import Choice, check_folder
 from rtbrain.errors import ConfigError
+from rtbrain.locking import alone_in
 
 if TYPE_CHECKING:
     from rtbrain.training.evaluate_command import DataSet, EvaluateOrder
@@ -93,8 +94,17 @@ def evaluate(
     Example: rtbrain evaluate --dataset mdd --root data/mdd --task ec --seeds 5 --out evaluation
     """
     if complexity:
-        if datasets or methods:
-            raise ConfigError("--complexity is a table of its own, of all methods; leave out --dataset and --methods")
+        others = {
+            "--dataset": datasets,
+            "--root": roots,
+            "--task": task,
+            "--methods": methods,
+            "--ablations": ablations,
+        }
+        others |= {"--adaptation": adaptation, "--probes": probes, "--raw": raw, "--transfer": transfer}
+        others |= {"--contexts": contexts, "--cluster": cluster, "--protocol paper": protocol != "strict"}
+        if given := [name for name, value in others.items() if value]:
+            raise ConfigError(f"--complexity is a table of its own, of all methods; leave out {', '.join(given)}")
         _show_complexity()
         return
     if not datasets:
@@ -129,19 +139,20 @@ def evaluate(
         probes=probes,
     )
     sets = open_sets(datasets, roots)
-    if transfer:
-        _transfer(sets, task, order, report)
-        return
-    for own in sets:
-        for name in own.tasks(task):
-            if contexts is not None:
-                _contexts(own, name, contexts, order, report)
-            else:
-                _evaluate(own, name, order, report)
+    with alone_in(order.out, "evaluating"):
+        if transfer:
+            _transfer(sets, task, order, report)
+            return
+        for own in sets:
+            for name in own.tasks(task):
+                if contexts is not None:
+                    _contexts(own, name, contexts, order, report)
+                else:
+                    _evaluate(own, name, order, report)
 
 
 def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, transfer: bool) -> list[Method]:
-    from rtbrain.training.methods import ablations, methods_named
+    from rtbrain.training.methods import ablations, methods_named, table_mode
     from rtbrain.training.paper_figures import OWN_MODELS
     from rtbrain.training.transfer import USUAL
 
@@ -152,25 +163,35 @@ def _methods(names: str | None, adaptation: Adaptation | None, ablated: bool, tr
         return ablations(asked, adaptation or "transductive")
     if transfer and not asked:
         asked = [name for name in USUAL if adaptation in (None, "none") or name in OWN_MODELS]
-    return methods_named(asked, adaptation or "none")
+    found = methods_named(asked, adaptation or "none")
+    if adaptation not in (None, "none") and table_mode(found) == "none":
+        able = ", ".join(method.name for method in methods_named((), adaptation) if method.adaptation is not None)
+        raise ConfigError(f"--adaptation {adaptation}: {', '.join(asked)} does not adapt; name one that can, of {able}")
+    return found
 
 
 def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> None:
     """Evaluate one task; show its tables, and write them."""
     from rtbrain.console import progress_bar, say_in_log
     from rtbrain.console_evaluate import show_evaluation
+    from rtbrain.training.check_errors import left_out
     from rtbrain.training.evaluate_command import evaluate_plan, plan_task
-    from rtbrain.training.evaluate_table import write_evaluation
+    from rtbrain.training.evaluate_table import evaluation_stem, write_evaluation
 
     planned = plan_task(own, task, order)
-    for problem in planned.chosen.problems:
-        click.echo(f"left out: {problem}", err=True)
-    say_in_log(f"{own.config.name}, task {task}: {len(planned.methods)} methods; answers go to {order.out}")
+    for text in left_out(own.config, planned.chosen):
+        click.echo(f"left out: {text}", err=True)
+    names = ", ".join(method.name for method in planned.methods)
+    say_in_log(f"{own.config.name}, task {task}: {names}; answers go to {order.out}")
     with progress_bar() as progress:
         result = evaluate_plan(own, planned, order, progress)
     show_evaluation(result)
+    table, page = (order.out / f"{evaluation_stem(result, order.out)}.{ending}" for ending in ("json", "html"))
+    before = table.read_bytes() if table.exists() else b""
     written = list(write_evaluation(result, order.out))
-    if report:
+    if report and page.exists() and table.read_bytes() == before:
+        written.append(page)  # of this very table: what takes a minute is not done twice
+    elif report:
         from rtbrain.training.exhibit_evaluation import evaluation_exhibits
         from rtbrain.training.report_evaluation import write_report
 

@@ -12,6 +12,7 @@ import click
 
 from rtbrain.cli_dataset import DATASET, ROOT, TASK
 from rtbrain.cli_options import SEED, Choice, check_folder
+from rtbrain.locking import alone_in
 
 if TYPE_CHECKING:
     from rtbrain.decoder.bundle import Bundle
@@ -70,7 +71,7 @@ def train(out: Path, exclude: str, threads: int, **options: Any) -> None:
 
     torch.set_num_threads(threads)
     left_out = tuple(name.strip() for name in exclude.split(",") if name.strip())
-    with _listening() as listener:
+    with alone_in(out, "training"), _listening() as listener:
         bundle = train_bundle(TrainOrder(out=out, exclude=left_out, **options), listener)
     show_trained(bundle)
 

@@ -84,7 +84,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = _parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; give the path of a YAML file") from error
     except UnicodeDecodeError as error:
@@ -95,6 +95,22 @@ def load_yaml(path: Path) -> dict[str, Any]:
         got = "it is empty" if values is None else f"got {type(values).__name__}"
         raise ConfigError(f"{path} must hold settings by name, such as `name: value`; {got}")
     return values
+
+
+def _parsed(text: str) -> Any:
+    """Return what YAML holds; of two settings with one name it would take the last, and nobody would know."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen: dict[str, yaml.Node] = {}
+            for key, _ in node.value:  # as they are written: what `<<` takes over may be set otherwise
+                if isinstance(key, yaml.ScalarNode) and (first := seen.setdefault(key.value, key)) is not key:
+                    lines = f"lines {first.start_mark.line + 1} and {key.start_mark.line + 1}"
+                    raise yaml.YAMLError(f"{key.value!r} stands twice, in {lines}; remove one of them")
+            return super().construct_mapping(node, deep)
+
+    return yaml.load(text, Loader)
 
 
 def _dataclasses_in(cls: type[Any]) -> list[type[Any]]:

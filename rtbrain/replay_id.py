@@ -1,30 +1,10 @@
 """The source id of a replay: the same when it is started again, another one for each that runs at the same time."""
 
-import errno
-import hashlib
 import os
 import socket
-import sys
-import tempfile
 from itertools import count
-from pathlib import Path
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int) -> None:
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-
-    def _is_taken(error: OSError) -> bool:
-        return error.errno in (errno.EACCES, errno.EDEADLOCK)
-else:
-    import fcntl
-
-    def _lock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _is_taken(error: OSError) -> bool:
-        return isinstance(error, BlockingIOError)
+from rtbrain.locking import is_taken, lock, opened
 
 
 class ReplayId:
@@ -43,11 +23,11 @@ class ReplayId:
             self.text = first if self.number == 1 else f"{first}-{self.number}"
             try:
                 self._file = _opened(self.text)
-                _lock(self._file)
+                lock(self._file)
             except OSError as error:
-                opened = self._file is not None
+                had_file = self._file is not None
                 self.release()
-                if opened and _is_taken(error):  # a running replay has it
+                if had_file and is_taken(error):  # a running replay has it
                     continue
                 self.trouble = str(error)  # no file, or no locks on its file system: as good as can be had
             return
@@ -60,9 +40,4 @@ class ReplayId:
 
 
 def _opened(text: str) -> int:
-    """Open the file that is locked for an id; another user's can be, too, though not written to."""
-    path = Path(tempfile.gettempdir()) / f"rtbrain-replay-{hashlib.sha256(text.encode()).hexdigest()[:16]}.lock"
-    try:
-        return os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+    return opened("replay", text)

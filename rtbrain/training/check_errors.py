@@ -17,7 +17,7 @@ from rtbrain.training.datasets.bids import BidsOptions
 from rtbrain.training.datasets.bids_files import bids_recordings, entities_of
 from rtbrain.training.datasets.neurolong import NeuroLongOptions
 from rtbrain.training.datasets.nssi import BLOCKS
-from rtbrain.training.trials import Trial
+from rtbrain.training.trials import Found, Trial
 
 SIDECARS = ("events.tsv", "channels.tsv", "eeg.json")
 """They are written for a recording, and stay behind where it was not copied."""
@@ -44,6 +44,12 @@ def missing_recordings(root: Path, config: DatasetConfig) -> list[str]:
         f"{'is' if len(beside) == 1 else 'are'} there; copy it from its origin, or remove what belongs to it"
         for stem, beside in sorted(missing.items())
     ]
+
+
+def left_out(config: DatasetConfig, chosen: Found) -> list[str]:
+    """Return what a task does without, and why: what could not be used, and what is not there though it should be."""
+    missing = missing_recordings(chosen.root, config) if chosen.root else []
+    return [*map(str, chosen.problems), *missing]
 
 
 def _bids_tasks(config: DatasetConfig) -> tuple[str, ...] | None:

@@ -150,9 +150,12 @@ def _unknown_to(bundle: Bundle, planned: Plan) -> list[Trial]:
     known = {person[name] for name in met if name in person}
     left = [trial for trial in trials if person[trial.subject] not in known]
     if len({trial.label for trial in left}) < 2:
+        n_met, n_people = len(known & set(person.values())), len(set(person.values()))
         raise ConfigError(
-            f"{bundle.name} has met {len(met)} people of {planned.config.name}, and those that are left do not have "
-            "two classes; leave some out of the training by `rtbrain train --exclude`, or give another data set"
+            f"{bundle.name} has met {n_met} of the {n_people} people of {planned.config.name}, and those that are left "
+            "do not have two classes; leave some out of the training by `rtbrain train --exclude`, or give other data. "
+            "Where sets have the same name, so have people: if these are others, give the set another `name` in its "
+            "configuration"
         )
     return left
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rtbrain import __version__
 from rtbrain.errors import SourceError
+from rtbrain.training.check_errors import left_out
 from rtbrain.training.evaluate import Plan
 from rtbrain.training.evaluate_cluster import installed
 from rtbrain.training.evaluate_store import Answers
@@ -151,7 +152,7 @@ def tabulate(planned: Plan, answers: Sequence[Answers], beside: Audit) -> Evalua
         title=planned.config.title,
         question=planned.question,
         settings=_settings(planned),
-        left_out=tuple(map(str, planned.chosen.problems)),
+        left_out=tuple(left_out(planned.config, planned.chosen)),
     )
 
 

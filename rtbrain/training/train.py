@@ -22,6 +22,7 @@ from rtbrain.progress import Progress
 from rtbrain.sources.chunking import Source
 from rtbrain.tokenizing import Tokenized
 from rtbrain.training.batches import TokenSequence, sequence_of
+from rtbrain.training.check_errors import left_out
 from rtbrain.training.corpus import Corpus, tokenise_corpus
 from rtbrain.training.dataset_config import load_dataset_config
 from rtbrain.training.datasets import load
@@ -112,8 +113,8 @@ def train_bundle(order: TrainOrder, listener: Listener) -> Bundle:
     found = load(config, order.root)
     planned = plan(config, found, (), order.task)
     check_classes(planned)
-    for problem in planned.chosen.problems:
-        listener.say(f"left out: {problem}")
+    for text in left_out(config, planned.chosen):
+        listener.say(f"left out: {text}")
     fold = _fold(planned, order.exclude)
     check = partial(audit, fold, planned.chosen.trials, planned.same_person)
     crop_s = config.crop.seconds if config.crop else None

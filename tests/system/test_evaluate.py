@@ -12,6 +12,7 @@ from time import sleep
 import psutil
 import pytest
 
+from rtbrain.locking import alone_in
 from rtbrain.training.evaluate_table import SAME_PEOPLE
 from tests.conftest import ROOT
 from tests.killing import kill_when
@@ -83,9 +84,11 @@ def test_the_table_has_intervals_differences_time_and_nuisance(lab: Path, tmp_pa
     assert asked["recipe"]["channels"]["names"], "those that were really used"
     assert found["left_out"] == []
     assert all(row["nuisance"] == found["nuisance"] and row["protocol"] == "strict" for row in table.values())
-    before, page = files_of(tmp_path), (tmp_path / "lab-group-as-recorded-strict.html").read_text()
+    report = tmp_path / "lab-group-as-recorded-strict.html"
+    before, page, made = files_of(tmp_path), report.read_text(), report.stat().st_mtime_ns
     assert invoke(*command(lab, tmp_path)).stdout == shown
     assert files_of(tmp_path) == before
+    assert report.stat().st_mtime_ns == made, "it takes a minute, and is of this very table"
     check_page(page)
     assert page.count(escape(found["nuisance"])) >= 4, "beside every accuracy"
     assert "OPTIMISTIC" not in page
@@ -112,6 +115,10 @@ def test_a_recording_that_cannot_be_used_is_named_beside_the_table(tmp_path: Pat
     (left_out,) = found["left_out"]
     assert broken.name in left_out
     assert escape(left_out) in (tmp_path / "out" / "lab-group-as-recorded-strict.html").read_text()
+    broken.unlink()
+    broken.with_name("sub-09_task-rest_eeg.json").write_text("{}")
+    done = invoke(*command(tmp_path / "lab.yaml", tmp_path / "out", methods="majority"))
+    assert f"left out: {broken.with_suffix('')}: the recording is missing" in done.stderr
 
 
 @pytest.mark.slow
@@ -265,7 +272,13 @@ def test_sets_and_tables_that_do_not_go_together(lab: Path, tmp_path: Path) -> N
     message = refused(*own, "--contexts", "mdd-ec", "--methods", "band-power", "--protocol", "paper", "--seeds", 3)
     assert "leave out --methods, --protocol paper, --seeds" in message
     assert "majority, nuisance does not listen" in refused(*own, "--probes", "--methods", "majority,nuisance")
-    assert "a table of its own" in refused(*own, "--complexity")
+    assert "leave out --dataset, --ablations, --adaptation, --probes" in refused(
+        *own, "--complexity", "--ablations", "--adaptation", "transductive", "--probes"
+    )
+    message = refused(*own, "--adaptation", "transductive", "--methods", "majority,nuisance")
+    assert "majority, nuisance does not adapt; name one that can, of rtbrain, paper-text" in message
+    with alone_in(tmp_path, "evaluating"):
+        assert f"another process is evaluating in {tmp_path}" in refused(*own)
     assert "names none; name some" in refused(*own, "--methods", " ,")
     assert "is no address of a Dask scheduler" in refused(*own, "--cluster", "nonsense")
     assert "leave out --transfer" in refused(*own, "--transfer", "--probes")

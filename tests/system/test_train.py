@@ -13,6 +13,7 @@ from click.testing import Result
 from rtbrain.cli_simulate import DATASETS
 from rtbrain.decoder.bundle import CARD, Bundle, load_bundle
 from rtbrain.decoder.session import load_step
+from rtbrain.locking import alone_in
 from rtbrain.simulation.writing import simulate
 from rtbrain.simulation.writing_order import Order
 from rtbrain.sources.synthetic import Synthetic, SyntheticSettings
@@ -254,6 +255,9 @@ class TestRefusals:
 
     def test_wrong_calls(self, folder, done, tmp_path):
         assert "never replaced" in refused(*command(folder, done[0].folder))
+        with alone_in(tmp_path / "m", "training"):
+            message = refused(*command(folder, tmp_path / "m"))
+        assert f"another process is training in {tmp_path / 'm'}; wait for it or end it, or give another" in message
         assert "no task 'eo'" in refused(*command(folder, tmp_path / "m", "--task", "eo"))
         assert "no trial is of H S9" in refused(*command(folder, tmp_path / "m", "--exclude", "H S9"))
         assert "two that have it" in refused(*command(folder, tmp_path / "m", "--exclude", "H S2,H S3,H S4"))

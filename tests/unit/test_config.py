@@ -125,6 +125,21 @@ def test_invalid_yaml_is_refused(tmp_path: Path, text: str) -> None:
         load_yaml(path)
 
 
+def test_a_setting_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("states: 6\nbands:\n  - {name: a, low: 1}\n  - {name: b, low: 1}\nstates: 5\n")
+    with pytest.raises(ConfigError, match=r"a\.yaml is no valid YAML: 'states' stands twice, in lines 1 and 5"):
+        load_yaml(path)
+    path.write_text("top: {inner: 1, inner: 1}\n")
+    with pytest.raises(ConfigError, match="'inner' stands twice"):
+        load_yaml(path)
+    path.write_text("top:\n  inner: 1\n  inner: 1\n")
+    with pytest.raises(ConfigError, match="'inner' stands twice, in lines 2 and 3"):
+        load_yaml(path)
+    path.write_text("first: &own {a: 1, b: 2}\nsecond: {<<: *own, b: 3}\n")
+    assert load_yaml(path)["second"] == {"a": 1, "b": 3}, "what is taken over may be set otherwise"
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_yaml(tmp_path / "none.yaml")

@@ -264,7 +264,7 @@ class TestSourceId:
         def refused(file):
             raise OSError(errno.ENOLCK, "No locks available")
 
-        monkeypatch.setattr(replay_id, "_lock", refused)
+        monkeypatch.setattr(replay_id, "lock", refused)
         name, told, time = lsl.name(), [], FakeTime()
         Replay(even(10, 10.0), ReplaySettings(name), clock=time.clock, tell=told.append).run()
         (warning,) = told

@@ -40,7 +40,7 @@ def test_a_file_system_without_locks_ends_the_search_with_the_plain_id(monkeypat
 
     plain = ReplayId(NAME)
     plain.release()
-    monkeypatch.setattr(replay_id, "_lock", refused)
+    monkeypatch.setattr(replay_id, "lock", refused)
     found = ReplayId(NAME)
     assert (found.text, found.number) == (plain.text, 1)
     assert "No locks available" in found.trouble
