@@ -176,7 +176,8 @@ def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> No
     from rtbrain.console_evaluate import show_evaluation
     from rtbrain.training.check_errors import left_out
     from rtbrain.training.evaluate_command import evaluate_plan, plan_task
-    from rtbrain.training.evaluate_table import evaluation_stem, write_evaluation
+    from rtbrain.training.evaluate_table import write_evaluation
+    from rtbrain.training.table_files import has_report
 
     planned = plan_task(own, task, order)
     for text in left_out(own.config, planned.chosen):
@@ -186,11 +187,9 @@ def _evaluate(own: DataSet, task: str, order: EvaluateOrder, report: bool) -> No
     with progress_bar() as progress:
         result = evaluate_plan(own, planned, order, progress)
     show_evaluation(result)
-    table, page = (order.out / f"{evaluation_stem(result, order.out)}.{ending}" for ending in ("json", "html"))
-    before = table.read_bytes() if table.exists() else b""
     written = list(write_evaluation(result, order.out))
-    if report and page.exists() and table.read_bytes() == before:
-        written.append(page)  # of this very table: what takes a minute is not done twice
+    if report and has_report(written[0]):
+        written.append(written[0].with_suffix(".html"))  # of this very table: what takes a minute is not done twice
     elif report:
         from rtbrain.training.exhibit_evaluation import evaluation_exhibits
         from rtbrain.training.report_evaluation import write_report

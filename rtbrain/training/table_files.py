@@ -24,14 +24,23 @@ def stem_in(folder: Path, stem: str, question: str) -> str:
 
 
 def write_table(folder: Path, stem: str, values: dict[str, Any], tsv: str) -> tuple[Path, Path]:
-    """Write a table as JSON and as TSV, each whole or not at all; return their paths."""
+    """Write a table as JSON and as TSV, each whole or not at all; return their paths.
+
+    A file that holds the same already is left alone, so that its time tells whether the report beside it is of it.
+    """
     as_json, as_tsv = folder / f"{stem}.json", folder / f"{stem}.tsv"
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(as_json) as temporary:
-        temporary.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-    with replacing(as_tsv) as temporary:
-        temporary.write_text(tsv, encoding="utf-8")
+    for path, text in ((as_json, json.dumps(values, indent=1) + "\n"), (as_tsv, tsv)):
+        if not (path.exists() and path.read_bytes() == text.encode()):
+            with replacing(path) as temporary:
+                temporary.write_bytes(text.encode())
     return as_json, as_tsv
+
+
+def has_report(table: Path) -> bool:
+    """Tell whether a report stands beside a table that was made after it."""
+    page = table.with_suffix(".html")
+    return page.exists() and page.stat().st_mtime_ns > table.stat().st_mtime_ns
 
 
 def _answers(folder: Path, name: str, question: str) -> bool:

@@ -19,6 +19,7 @@ from rtbrain.training.methods.base import Attention
 from rtbrain.training.metrics import Scores
 from rtbrain.training.report_contexts import write_contexts
 from rtbrain.training.report_evaluation import write_report
+from rtbrain.training.table_files import has_report, write_table
 from rtbrain.training.transfer_table import TransferTable, cells_of, write_transfer
 from rtbrain.training.trials import Found
 
@@ -175,3 +176,16 @@ def test_names_of_methods_are_whole_on_a_narrow_screen(monkeypatch: pytest.Monke
     with console.capture() as shown:
         show_evaluation(made)
     assert all(name in shown.get() for name in names)
+
+
+def test_a_report_is_of_its_table_unless_the_table_was_made_anew(tmp_path: Path) -> None:
+    as_json, _ = write_table(tmp_path, "t", {"question": "a", "n": 1}, "n\n1\n")
+    assert not has_report(as_json)
+    (tmp_path / "t.html").write_text("page")
+    assert has_report(as_json)
+    write_table(tmp_path, "t", {"question": "a", "n": 1}, "n\n1\n")
+    assert has_report(as_json), "the same again"
+    as_json, as_tsv = write_table(tmp_path, "t", {"question": "a", "n": 2}, "n\n2\n")
+    assert not has_report(as_json)
+    assert json.loads(as_json.read_text())["n"] == 2
+    assert as_tsv.read_text() == "n\n2\n"
